@@ -23,7 +23,8 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from mbr_esd_metric.errors import PluginError, logger, unknown
+from mbr_esd_metric.errors import PluginError, unknown
+from mbr_esd_metric.log import logger
 
 _T = TypeVar("_T")
 _C = TypeVar("_C")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from mbr_esd_metric.errors import logger
+from mbr_esd_metric.log import logger
 from tests.helpers.command import Command
 
 # Rounding decides ties of SPA's permutation test, here as in mt-metrics-eval, and OpenBLAS's kernels for different

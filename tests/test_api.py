@@ -30,7 +30,8 @@ from mbr_esd_metric import (
 )
 from mbr_esd_metric.cli.decide import configure, flag
 from mbr_esd_metric.decoding.options import FIELDS as OPTIONS
-from mbr_esd_metric.errors import InputError, OptionError, install_command
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.installing import install_command
 from mbr_esd_metric.metric.card import settings
 from mbr_esd_metric.metric.cards import load_card
 

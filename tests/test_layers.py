@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "distill": {"core", "prompting", "files", "decoding", "generation", "metric", "adapters"},
 }
 #: Modules at the root that every folder may import: they import nothing of the package.
-BELOW = {"cores", "errors", "plugins", "_version"}
+BELOW = {"cores", "errors", "installing", "log", "messages", "plugins", "_version"}
 ROOT = {*BELOW, "__init__", "__main__"}
 FOLDERS = {*MAY_IMPORT, "cli"}
 

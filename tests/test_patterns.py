@@ -74,4 +74,4 @@ def test_a_long_hostile_text_takes_no_long_time(name: str) -> None:
 
 
 def test_patterns_of_tables_and_of_no_table_are_tested() -> None:
-    assert {"mbr_esd_metric.prompting.formats.compact._ERROR[True]", "mbr_esd_metric.errors._UNFIT"} <= set(PATTERNS)
+    assert {"mbr_esd_metric.prompting.formats.compact._ERROR[True]", "mbr_esd_metric.messages._UNFIT"} <= set(PATTERNS)

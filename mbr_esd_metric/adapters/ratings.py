@@ -31,10 +31,11 @@ from mbr_esd_metric.core.annotation import (
     weights_of,
 )
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.errors import InputError, first_of, number_of
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading
+from mbr_esd_metric.messages import first_of, number_of
 from mbr_esd_metric.prompting.parse import is_omission
 
 #: Why an error has no span: it is white space that the translation lost.

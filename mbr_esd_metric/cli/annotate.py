@@ -15,9 +15,10 @@ from mbr_esd_metric.cli.score_inputs import document_names
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.cli.verbs import Verb, add_verbs
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
+from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.files.paths import check_distinct, check_output, file_name
 from mbr_esd_metric.files.streams import json_text, write_whole
+from mbr_esd_metric.messages import number_of, printable
 from mbr_esd_metric.prompting.languages import language_pair
 from mbr_esd_metric.report.tables import render_all
 

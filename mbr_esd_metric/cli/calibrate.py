@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 
 from mbr_esd_metric.cli.shared_options import add_inputs, add_table, input_paths, load_optional_test_set, read_inputs
-from mbr_esd_metric.errors import InputError, OptionError, logger, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error
 from mbr_esd_metric.files.paths import check_output
+from mbr_esd_metric.log import logger
+from mbr_esd_metric.messages import number_of, printable
 from mbr_esd_metric.report.plots import check_plot, save
 from mbr_esd_metric.report.tables import render_all
 

@@ -15,17 +15,10 @@ from mbr_esd_metric.cli.gates import Check, FailedSegment, add_gate, check_gate,
 from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.signature import Comparability, Settings, comparability
-from mbr_esd_metric.errors import (
-    InputError,
-    NoValidCandidateError,
-    OptionError,
-    first_of,
-    labelled,
-    number_of,
-    printable,
-)
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.judged import Place
 from mbr_esd_metric.files.paths import NamedPath, check_distinct, system_names
+from mbr_esd_metric.messages import first_of, number_of, printable
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import os
 import sys
 
 from mbr_esd_metric.decoding.options import FIELDS
-from mbr_esd_metric.errors import first_of, logger, number_of
 from mbr_esd_metric.files.paths import check_output
+from mbr_esd_metric.log import logger
+from mbr_esd_metric.messages import first_of, number_of
 
 _EXAMPLE = """\
 The defaults are the decision options stored in the candidates file; options given here override them.

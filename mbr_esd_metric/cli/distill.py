@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.verbs import Verb, add_verbs
 from mbr_esd_metric.core.signature import Signature
-from mbr_esd_metric.errors import InputError, OptionError, number_of
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output
+from mbr_esd_metric.messages import number_of
 
 if TYPE_CHECKING:
     from mbr_esd_metric.distill.training_folder import Method

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.errors import first_of, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import no_effect_error
 from mbr_esd_metric.files.judged import Place
 from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.messages import first_of, number_of, printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.report.tables import Table

@@ -16,7 +16,8 @@ from mbr_esd_metric.cli.shared_options import (
     named_metrics,
     print_tables,
 )
-from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, progress_bar
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error
+from mbr_esd_metric.log import progress_bar
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.metric_set import spa_notes
 from mbr_esd_metric.metaeval.score_statistics import (

@@ -16,7 +16,9 @@ from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.cli.verbs import VERBS, add_verbs
-from mbr_esd_metric.errors import RESUME, MbrEsdError, notes, printable, show_log, unknown
+from mbr_esd_metric.errors import RESUME, MbrEsdError, unknown
+from mbr_esd_metric.log import notes, show_log
+from mbr_esd_metric.messages import printable
 from mbr_esd_metric.plugins import PARTS
 
 #: What may have sampled something if it ends early.

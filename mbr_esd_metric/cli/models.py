@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.errors import install_command, number_of, printable
+from mbr_esd_metric.installing import install_command
+from mbr_esd_metric.messages import number_of, printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard

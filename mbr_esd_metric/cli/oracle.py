@@ -14,7 +14,8 @@ import numpy as np
 
 from mbr_esd_metric.cli.shared_options import add_measures, check_plot_of, load_test_sets, print_tables
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import InputError, OptionError, number_of
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, Result, evaluate_metrics
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet

@@ -18,8 +18,10 @@ from mbr_esd_metric.cli.shared_options import (
     test_set_folder,
     used_option,
 )
-from mbr_esd_metric.errors import InputError, OptionError, logger, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error
 from mbr_esd_metric.files.paths import check_output
+from mbr_esd_metric.log import logger
+from mbr_esd_metric.messages import number_of, printable
 from mbr_esd_metric.metric.cards import load_card
 
 if TYPE_CHECKING:

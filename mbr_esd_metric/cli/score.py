@@ -25,9 +25,11 @@ from mbr_esd_metric.cli.score_inputs import Texts, is_folder, read_beside, read_
 from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, print_estimates
 from mbr_esd_metric.core.decision import mostly_lost
 from mbr_esd_metric.core.signature import Settings, Signature
-from mbr_esd_metric.errors import OptionError, first_of, logger, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import OptionError, no_effect_error
 from mbr_esd_metric.files.judged import JudgedSegment, write_judged
 from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.log import logger
+from mbr_esd_metric.messages import first_of, number_of, printable
 from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import is_marked, warnings

@@ -10,8 +10,9 @@ from mbr_esd_metric.cli.gates import Check, FailedSegment, check_gate, close_gat
 from mbr_esd_metric.cli.score_inputs import Texts
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.core.decision import UNSURE
-from mbr_esd_metric.errors import OptionError, first_of, number_of, printable
+from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.files.judged import JudgedSegment, span_json
+from mbr_esd_metric.messages import first_of, number_of, printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents.document import Document

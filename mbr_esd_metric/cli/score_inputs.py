@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error
 from mbr_esd_metric.files.judged import JudgedSegment, Place
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
+from mbr_esd_metric.log import logger
+from mbr_esd_metric.messages import first_of, number_of, printable
 from mbr_esd_metric.prompting.languages import language_code, lp_of, text_language
 
 if TYPE_CHECKING:

@@ -31,9 +31,11 @@ from mbr_esd_metric.cli.shared_options import (
     print_estimates,
 )
 from mbr_esd_metric.cli.verbs import Verb, add_verbs
-from mbr_esd_metric.errors import EngineError, InputError, OptionError, logger, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import EngineError, InputError, OptionError, no_effect_error
 from mbr_esd_metric.files.paths import check_folder
 from mbr_esd_metric.files.untrusted import finite
+from mbr_esd_metric.log import logger
+from mbr_esd_metric.messages import number_of, printable
 from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, read_error_free
 
 

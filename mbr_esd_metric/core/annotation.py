@@ -22,7 +22,8 @@ from functools import reduce
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
-from mbr_esd_metric.errors import InputError, number_of, unknown
+from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.messages import number_of
 
 Severity = Literal["major", "minor"]
 #: The text that a span's offsets count in.

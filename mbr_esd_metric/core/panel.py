@@ -24,7 +24,9 @@ from itertools import combinations
 import numpy as np
 
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.errors import InputError, logger, number_of
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.log import logger
+from mbr_esd_metric.messages import number_of
 
 #: The fewest segments, and the fewest annotators, from which weights are learnt.
 FEWEST_SEGMENTS, FEWEST_ANNOTATORS = 100, 3

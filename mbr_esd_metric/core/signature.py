@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mbr_esd_metric.errors import first_of
+from mbr_esd_metric.messages import first_of
 
 #: The field of the release that computed the score.
 VERSION = "v"

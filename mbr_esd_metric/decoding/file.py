@@ -44,7 +44,7 @@ from mbr_esd_metric.decoding.segment import (
     decision_problem,
 )
 from mbr_esd_metric.decoding.signature import signature_of_file
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, progress_bar
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.records import (
     CandidateRecord,
@@ -55,6 +55,7 @@ from mbr_esd_metric.files.records import (
     read_candidates,
 )
 from mbr_esd_metric.files.streams import whole_file
+from mbr_esd_metric.log import progress_bar
 from mbr_esd_metric.prompting.text import is_blank, is_untranslated
 
 #: Workers get blocks of so many records, and there is a worker for each so many bytes of the file.

@@ -34,8 +34,9 @@ from mbr_esd_metric.core.rules import SegmentRule
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.segment import decide_segment
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of, labelled, number_of
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.records import CandidateRecord
+from mbr_esd_metric.messages import first_of, number_of
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import Prompt

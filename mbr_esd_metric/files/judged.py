@@ -34,10 +34,11 @@ from mbr_esd_metric.core.annotation import (
 from mbr_esd_metric.core.decision import Decision, ScoredPart
 from mbr_esd_metric.core.segment import MARK, Segment
 from mbr_esd_metric.core.signature import Settings, Signature
-from mbr_esd_metric.errors import InputError, printable
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.files.untrusted import finite, read_json, reading
+from mbr_esd_metric.messages import printable
 from mbr_esd_metric.prompting.pieces import pieces
 from mbr_esd_metric.prompting.text import is_untranslated
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mbr_esd_metric.errors import InputError, number_of
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines, whole_lines
+from mbr_esd_metric.messages import number_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mbr_esd_metric.errors import InputError, printable
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.messages import printable
 
 #: The most digits of a whole number: any that is shorter can become a float.
 _DIGITS = 300

@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.errors import EngineError, MissingDependencyError, logger
+from mbr_esd_metric.errors import EngineError, MissingDependencyError
 from mbr_esd_metric.files.streams import file_digest
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.store import cache_folder
+from mbr_esd_metric.log import logger
 
 if TYPE_CHECKING:
     from gguf import GGUFReader

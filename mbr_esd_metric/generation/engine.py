@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from mbr_esd_metric.core.decision import Candidate
-from mbr_esd_metric.errors import encodable
+from mbr_esd_metric.messages import encodable
 from mbr_esd_metric.plugins import Catalog
 
 #: Arguments of chat templates. Otherwise, some templates (Llama 3) insert the current date into the prompt, and others

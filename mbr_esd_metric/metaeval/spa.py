@@ -39,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.errors import logger
+from mbr_esd_metric.log import logger
 from mbr_esd_metric.metaeval.matrices import Missing, check_matrices, pack_rated
 
 #: The number of permutations for each p-value, and the seed of their signs, as in mt-metrics-eval.

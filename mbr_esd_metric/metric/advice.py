@@ -9,8 +9,8 @@ from mbr_esd_metric.core.corrections import NOT_APPLIED, not_applied
 from mbr_esd_metric.core.decision import FEW, UNSURE, Decision, mostly_lost
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.segment import CUT, FOUND_INEXACTLY
-from mbr_esd_metric.errors import first_of, number_of
 from mbr_esd_metric.generation.engine import NO_MODEL, Engine
+from mbr_esd_metric.messages import first_of, number_of
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.prompting.languages import lp_of
 from mbr_esd_metric.prompting.prompt import built_in

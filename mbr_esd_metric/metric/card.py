@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mbr_esd_metric.decoding.options import FIELDS, DecisionFields, DecisionOptions
-from mbr_esd_metric.errors import OptionError, first_of, no_effect_error, unknown
+from mbr_esd_metric.errors import OptionError, no_effect_error, unknown
 from mbr_esd_metric.generation.engine import ENGINES, NO_MODEL, Engine, EngineOptions, Sampling
 from mbr_esd_metric.generation.server.address import shown
+from mbr_esd_metric.messages import first_of
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_code, language_pair
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from mbr_esd_metric.core.annotation import ErrorSpan
-from mbr_esd_metric.errors import first_of
+from mbr_esd_metric.messages import first_of
 from mbr_esd_metric.prompting.languages import FEWEST_LETTERS
 from mbr_esd_metric.prompting.text import is_blank
 

@@ -10,8 +10,9 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.errors import InputError, OptionError, notes, unknown
+from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.generation.server.address import shown
+from mbr_esd_metric.log import notes
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, ModelFields, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import Annotated, CandidateSource, annotate, candidate_source

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
+from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
+from mbr_esd_metric.messages import printable
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, OPTIONS, ModelCard, with_options
 from mbr_esd_metric.metric.shots import shots_file
 from mbr_esd_metric.prompting.prompt import built_in

@@ -20,9 +20,11 @@ from mbr_esd_metric.decoding.segment import (
     decide_cases,
     with_certain_errors,
 )
-from mbr_esd_metric.errors import NoValidCandidateError, first_of, logger, notes, number_of
+from mbr_esd_metric.errors import NoValidCandidateError
 from mbr_esd_metric.files.judged import JudgedSegment
 from mbr_esd_metric.generation.engine import NO_MODEL, Refused
+from mbr_esd_metric.log import logger, notes
+from mbr_esd_metric.messages import first_of, number_of
 from mbr_esd_metric.metric.advice import NO_CANDIDATES, summary
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.data_warnings import data_warning, is_worth_checking

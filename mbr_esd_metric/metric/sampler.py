@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mbr_esd_metric.errors import LINE_PAUSE, logger, progress_bar
 from mbr_esd_metric.generation.engine import Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore
+from mbr_esd_metric.log import LINE_PAUSE, logger, progress_bar
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.prompting.languages import language_note
 

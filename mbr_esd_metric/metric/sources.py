@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 from mbr_esd_metric.core.decision import Candidates
 from mbr_esd_metric.core.segment import PartContext, Segment
-from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError, logger
+from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore, store_path
+from mbr_esd_metric.log import logger
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import lp_of

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.errors import OptionError, logger
+from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.log import logger
 
 #: Names by code, as in the prompts of stored candidates; `langcodes` has the others.
 _NAMES: dict[str, str] = dict(

@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise, takewhile
 from unicodedata import combining
 
-from mbr_esd_metric.errors import encodable
+from mbr_esd_metric.messages import encodable
 from mbr_esd_metric.prompting.languages import language_code, language_pair
 from mbr_esd_metric.prompting.text import is_blank
 

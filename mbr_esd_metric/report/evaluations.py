@@ -17,8 +17,9 @@ from mbr_esd_metric.adapters.wmt.layout import base_name
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.errors import labelled, number_of
+from mbr_esd_metric.errors import labelled
 from mbr_esd_metric.files.judged import JudgedSegment
+from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.metaeval.calibration import (
     CALIBRATION_LEVELS,
     CalibrationLevel,

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.annotation import ErrorSpan
-from mbr_esd_metric.errors import printable
 from mbr_esd_metric.files.streams import json_text
+from mbr_esd_metric.messages import printable
 
 #: The rule id of a key without a translation.
 MISSING_KEY = "missing-key"

@@ -13,7 +13,7 @@ from typing import TypeVar, get_args
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, Rating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.errors import number_of
+from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.metaeval.comparison import SampledScore, compare, mean_score
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mbr_esd_metric.errors import printable
 from mbr_esd_metric.files.streams import json_text
+from mbr_esd_metric.messages import printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.layout import Status

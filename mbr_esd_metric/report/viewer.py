@@ -26,7 +26,7 @@ from mbr_esd_metric.core.annotation import weights_of
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Comparability, comparability
-from mbr_esd_metric.errors import encodable
+from mbr_esd_metric.messages import encodable
 from mbr_esd_metric.metric.cards import limits
 from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, JudgedColumn, JudgedTable
 

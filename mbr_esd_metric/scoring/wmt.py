@@ -24,14 +24,8 @@ from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity, mqm_score
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
-from mbr_esd_metric.errors import (
-    EngineError,
-    InputError,
-    OptionError,
-    logger,
-    progress_bar,
-    unknown,
-)
+from mbr_esd_metric.errors import EngineError, InputError, OptionError, unknown
+from mbr_esd_metric.log import logger, progress_bar
 from mbr_esd_metric.metric.candidate_file import MissingCandidatesError
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import CARD_NAMES, is_ours, load_card

@@ -22,7 +22,8 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.errors import InputError, labelled, progress_bar
+from mbr_esd_metric.errors import InputError, labelled
+from mbr_esd_metric.log import progress_bar
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_all, table_of
 
 Edit = Literal["add", "delete"]

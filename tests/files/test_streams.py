@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric import errors
-from mbr_esd_metric.errors import InputError, progress_bar
+from mbr_esd_metric import log
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files import streams
 from mbr_esd_metric.files.paths import check_output, plain_name
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.files.streams import locked, numbered_lines, read_segments, whole_file, write_whole
+from mbr_esd_metric.log import progress_bar
 
 
 @pytest.mark.parametrize("content", [b"a\rb\n", b"a\n\rb\n", b"a\r\r\n", b"a\n\r", b"a\r", b"a\r\n\r\nb"])
@@ -140,7 +141,7 @@ def test_short_work_says_nothing_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> N
 def test_long_work_says_how_far_it_is_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(errors, "LINE_PAUSE", 0.2)
+    monkeypatch.setattr(log, "LINE_PAUSE", 0.2)
     with progress_bar("sampling", "segment", total=10, done=4) as bar:
         for _ in range(5):
             time.sleep(0.1)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mbr_esd_metric.errors import MbrEsdError, printable
+from mbr_esd_metric.errors import MbrEsdError
 from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
+from mbr_esd_metric.messages import printable
 from mbr_esd_metric.metric.cards import load_card
 
 HEAD = "class_identifier: mbr_esd_metric\n"

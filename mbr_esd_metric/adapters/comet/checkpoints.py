@@ -16,8 +16,10 @@ from typing import Any, Literal
 
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Settings, Signature
-from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, logger, number_of, unknown
+from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, unknown
 from mbr_esd_metric.files.judged import JudgedSegment, annotation_of
+from mbr_esd_metric.log import logger
+from mbr_esd_metric.messages import number_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from pathlib import Path
 from types import FrameType, SimpleNamespace, TracebackType
 from typing import IO, Any
 
-from mbr_esd_metric.errors import RESUME, InputError, MbrEsdError, show_log
+from mbr_esd_metric.errors import RESUME, InputError, MbrEsdError
 from mbr_esd_metric.files.judged import JudgedSegment
 from mbr_esd_metric.files.paths import check_output, compression
 from mbr_esd_metric.files.streams import read_segments
+from mbr_esd_metric.log import show_log
 
 #: Module of a command -> its name.
 _COMMANDS = {"comet.cli.score": "comet-score", "comet.cli.compare": "comet-compare"}

@@ -21,9 +21,10 @@ from mbr_esd_metric.adapters.comet.command_line import add_to_json, check_argume
 from mbr_esd_metric.adapters.comet.compatibility import patch_comet
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
-from mbr_esd_metric.errors import OptionError, StoreError, logger, notes
+from mbr_esd_metric.errors import OptionError, StoreError
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.store import cache_folder
+from mbr_esd_metric.log import logger, notes
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, is_model_folder

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.errors import printable
+from mbr_esd_metric.messages import printable
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from mbr_esd_metric.adapters.documents.columns import find_columns, missing_colu
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
 from mbr_esd_metric.core.annotation import CORRECTION
 from mbr_esd_metric.core.segment import Context, Segment
-from mbr_esd_metric.errors import InputError, OptionError, number_of
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
+from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.prompting.languages import language_pair
 
 #: The columns that a marked table has more than the user's.

@@ -24,7 +24,8 @@ from mbr_esd_metric.adapters.documents.markup import (
     read_xml,
 )
 from mbr_esd_metric.core.annotation import ErrorSpan
-from mbr_esd_metric.errors import InputError, number_of
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.prompting.languages import language_code
 
 #: A language and its text.

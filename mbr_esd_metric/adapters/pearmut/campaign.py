@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.words import UNSPACED
-from mbr_esd_metric.errors import InputError, OptionError, number_of
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.messages import number_of
 
 Protocol = Literal["ESA", "MQM"]
 

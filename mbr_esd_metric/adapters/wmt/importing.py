@@ -32,9 +32,10 @@ from mbr_esd_metric.adapters.wmt.layout import (
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_items
 from mbr_esd_metric.adapters.wmt.test_set import load_test_set
-from mbr_esd_metric.errors import InputError, OptionError, number_of
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name, plain_name
 from mbr_esd_metric.files.streams import json_text, whole_file
+from mbr_esd_metric.messages import number_of
 
 _LP = re.compile(r"\w+-\w+")
 _FIX = "change it with --rename OLD=NEW"

@@ -20,10 +20,11 @@ from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Settings, Signature
-from mbr_esd_metric.errors import InputError, number_of
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.judged import JudgedSegment, read_judged
 from mbr_esd_metric.files.records import CandidateRecord, Join, read_candidates, read_decided
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
+from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.metaeval.choosing import Sampled
 
 #: How the layout's files of segments' scores end.

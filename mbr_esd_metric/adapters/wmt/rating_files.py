@@ -13,8 +13,9 @@ from typing import Any
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import read_blocks, write_lines
 from mbr_esd_metric.core.annotation import Annotation, Side
-from mbr_esd_metric.errors import InputError, number_of, unknown
+from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.files.untrusted import parse_strict_json
+from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.prompting.parse import is_omission
 
 

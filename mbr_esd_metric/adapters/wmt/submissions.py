@@ -34,10 +34,11 @@ from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, fold_severity, mqm_score
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import VERSION, Signature
-from mbr_esd_metric.errors import InputError, OptionError, first_of
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.files.tables import table_cells
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading, text_of
+from mbr_esd_metric.messages import first_of
 from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, ScoredTranslation
 
 _T = TypeVar("_T")

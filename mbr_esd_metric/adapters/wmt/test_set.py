@@ -28,7 +28,8 @@ from mbr_esd_metric.adapters.wmt.rating_files import SpanSet, choose_ratings, fa
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.signature import Settings, Signature
-from mbr_esd_metric.errors import InputError, first_of, unknown
+from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.messages import first_of
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 
 

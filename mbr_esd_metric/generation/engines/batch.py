@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mbr_esd_metric.errors import EngineError, first_of, logger, number_of
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.files.streams import locked, write_whole
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -30,6 +30,8 @@ from mbr_esd_metric.generation.server.detection import objects_in
 from mbr_esd_metric.generation.server.failures import classify, failure_of, reason_of
 from mbr_esd_metric.generation.server.replies import read_reply
 from mbr_esd_metric.generation.store import cache_folder
+from mbr_esd_metric.log import logger
+from mbr_esd_metric.messages import first_of, number_of
 
 #: The maximum number of requests and bytes per batch; OpenAI's limits are 50,000 and 200 MB.
 REQUESTS = 20_000

@@ -9,11 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from mbr_esd_metric.errors import EngineError, logger
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect, get_dialect
 from mbr_esd_metric.generation.store import read_cache
+from mbr_esd_metric.log import logger
 
 if TYPE_CHECKING:
     from mbr_esd_metric.generation.server.client import Client, Progress, RetryPolicy

@@ -36,7 +36,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import EngineError, OptionError, encodable
+from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.encoder import (
     GRAPH,
     SECTION,
@@ -49,6 +49,7 @@ from mbr_esd_metric.generation.encoder import (
 )
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.pretrained import PretrainedEngine
+from mbr_esd_metric.messages import encodable
 from mbr_esd_metric.prompting.formats.tags import TAGS, tagged_texts, words_of
 from mbr_esd_metric.prompting.sentences import Part, parts
 

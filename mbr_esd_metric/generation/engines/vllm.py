@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import RESUME, EngineError, first_of
+from mbr_esd_metric.errors import RESUME, EngineError
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import DEFAULT_CONTEXT, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.pretrained import POLICY, PretrainedEngine, memory, merged_folder, prompt_tokens
+from mbr_esd_metric.messages import first_of
 
 #: llguidance supports all regular expressions used here, and compiles them in milliseconds, even for grounded spans.
 BACKEND = "guidance"

@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from mbr_esd_metric.errors import EngineError, hide, masked
+from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.messages import hide, masked
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.errors import EngineError, logger
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.server import http
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
 from mbr_esd_metric.generation.server.replies import read_reply
+from mbr_esd_metric.log import logger
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession

@@ -8,11 +8,12 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from mbr_esd_metric.errors import EngineError, first_of
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect
 from mbr_esd_metric.generation.server.http import TransientError, request
 from mbr_esd_metric.generation.store import read_cache, write_cache
+from mbr_esd_metric.messages import first_of
 
 
 class Servers:
