@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.cores import available_cores
 from mbr_esd_metric.installing import install_command
 from mbr_esd_metric.messages import number_of, printable
 
@@ -151,7 +152,7 @@ def _print_machine() -> None:
     from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
     from mbr_esd_metric.prompting.formats import FORMATS
 
-    cores = number_of(os.cpu_count() or 1, "core")
+    cores = number_of(available_cores(), "core")
     print(f"mbr-esd-metric {__version__}, Python {platform.python_version()}, {cores}, {_gpus()}")
     print(f"cache folder: {cache_folder()}\n")
     for package, (purpose, extra) in packages().items():
