@@ -352,7 +352,7 @@ def paired_bootstrap(
 
 
 def unit_sums(statistics: Mapping[str, Floats], units: Units = "segment") -> dict[str, Floats]:
-    """Metric -> the statistics of each rated unit, shape (units, number of statistics), summed over systems for segments.
+    """Metric -> the statistics of each rated unit, shape (units, number of statistics); segments sum over systems.
 
     Raises `InputError` for metrics that are not rated on the same translations.
     """
