@@ -1,11 +1,12 @@
-"""The tables of docs/evidence/human-ceiling.md: how near several people come to another one, on the same translations.
+"""The tables of docs/evidence/human-ceiling.md: agreement of several raters with another rater on the same
+translations.
 
     git clone https://github.com/wmt-conference/ErrorSpanAnnotation
     python scripts/paper/human_ceiling.py ErrorSpanAnnotation/data
 
-Campaigns over WMT23 English-German: ESA twice, MQM, the MQM of WMT, and ESA twice with errors that GEMBA marked before.
-Each of the first four is held out in turn. Columns: corpus softdice, rho, tau by item, SoftF1, and how much that is
-above the SoftF1 of no mark. Intervals are 95% bootstrap intervals over sources.
+Campaigns on WMT23 English-German: ESA twice, MQM, the MQM of WMT, and ESA with pre-annotation by GEMBA twice. Each of
+the first four is held out in turn. Columns: corpus softdice, rho, tau by item, SoftF1, and the difference from the
+SoftF1 of an empty annotation. Intervals are 95% bootstrap intervals over sources.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from mbr_esd_metric.metaeval.spans import span_measure
 
 CAMPAIGNS = {"ESA 1": "240315rc5ESA", "ESA 2": "240520rc6ESA", "MQM": "240315rc5MQM"}
 ASSISTED = {"ESA with GEMBA 1": "240315rc5GEMBA", "ESA with GEMBA 2": "240520rc6GEMBA"}
-#: The same annotators again, on a third of the translations.
+#: A second annotation by the same annotators, of a third of the translations.
 AGAIN = {"ESA 1 again": "240521rc6ESA", "MQM again": "240521rc6MQM"}
 WMT = "MQM of WMT"
 PEOPLE = (*CAMPAIGNS, WMT)
-#: Two accounts have parts of this document, and the numbers of their items are the same.
+#: A document that is divided among two accounts with the same item numbers.
 SPLIT = "elitr_minuting-19#GPT4-5shot"
 SOFTF1 = span_measure("softf1")
 
@@ -42,7 +43,7 @@ Annotated = Mapping[Translation, Mapping[str, Annotation]]
 
 
 def read(folder: Path) -> tuple[dict[Translation, str], Annotated]:
-    """The text of each translation (system, number of its source), and its annotation in each campaign."""
+    """The text of each translation (system, number of the source), and its annotation in each campaign."""
     batches = json.loads((folder / "campaign-ruction-rc5/data/batches_wmt23_en-de_esa.json").read_text("utf-8"))
     items = {(str(one["itemID"]), one["documentID"]): one for batch in batches for one in batch["items"]}
     texts: dict[Translation, str] = {}
@@ -51,7 +52,7 @@ def read(folder: Path) -> tuple[dict[Translation, str], Annotated]:
         path = folder / f"campaign-ruction-rc5/{file}.scores.csv"
         with path.open(encoding="utf-8-sig", newline="") as lines:
             rows = [row for row in csv.reader(lines) if len(row) > 11 and row[3] == "TGT"]
-        for row in sorted(rows, key=lambda row: float(row[11])):  # the last one counts
+        for row in sorted(rows, key=lambda row: float(row[11])):  # the last one is used
             if "#dup" in row[7] or "tutorial" in row[7] or row[7] == SPLIT:
                 continue
             item = items[row[2], row[7]]
@@ -71,8 +72,8 @@ def read(folder: Path) -> tuple[dict[Translation, str], Annotated]:
 
 
 def annotation(text: str, spans: Sequence[Mapping[str, Any]], last: int) -> Annotation:
-    """Spans in the text, without blanks around them; `last` is 1 where an end is the last character and not one past
-    it. What is missing has no place, and an undecided error is a minor one."""
+    """The spans in the text, without surrounding whitespace; `last` is 1 if ends are inclusive. Omissions have no
+    location, and undecided errors are minor."""
     located = []
     for one in spans:
         if one["start_i"] == "missing":
@@ -87,7 +88,7 @@ def annotation(text: str, spans: Sequence[Mapping[str, Any]], last: int) -> Anno
 
 
 class Table:
-    """Rows of a table, each a mean over held-out campaigns and sets of candidates, with a bootstrap over sources."""
+    """Computes the rows of a table: means over held-out campaigns and candidate sets, with a bootstrap over sources."""
 
     def __init__(self, texts: Mapping[Translation, str], found: Annotated, names: Sequence[str]) -> None:
         self.keys = sorted(key for key, campaigns in found.items() if {*names} <= {*campaigns})
@@ -101,7 +102,7 @@ class Table:
         return [self.found[key][name] if name != "empty" else Annotation() for key in self.keys]
 
     def decided(self, names: Sequence[str], rule: str, utility: str, weights: str) -> tuple[list[Annotation], Floats]:
-        """Chosen annotations, and expected penalties."""
+        """Selected annotations, and expected penalties."""
         columns = [self.column(name) for name in names]
         segments = [
             ([Candidate(None, one, annotator=name) for name, one in zip(names, each, strict=True)], self.texts[key])
@@ -111,8 +112,8 @@ class Table:
         return [one.annotation for one in decisions], np.array([-one.mqm for one in decisions])
 
     def measured(self, gold: str, annotations: Sequence[Annotation], points: Floats) -> tuple[Floats, Floats]:
-        """Softdice, rho, tau, SoftF1 and how much it is above that of no mark, shape (5,), and in resamples of the
-        sources, shape (5, resamples)."""
+        """Softdice, rho, tau, SoftF1 and its difference from that of the empty annotation, shape (5,), and for
+        resamples of the sources, shape (5, resamples)."""
         judged = self.by_gold[gold]
         measured = judged.measure(annotations, points)
         values = np.array(
@@ -133,7 +134,7 @@ class Table:
         )
 
     def print(self, name: str, cases: Sequence[tuple[str, Sequence[str]]], rule: str = "", weights: str = "") -> None:
-        """A row: the mean over cases, each a held-out campaign and its candidates."""
+        """A row: the mean over cases, each with a held-out campaign and its candidates."""
         results = []
         for gold, names in cases:
             if len(names) == 1:

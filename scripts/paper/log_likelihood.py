@@ -1,11 +1,11 @@
-"""The log-likelihood of people's annotations under a model, beside those of MAP's and MBR's choices (paper, Table 1).
+"""The log-likelihood of human annotations under a model, compared with MAP and MBR decisions (paper, Table 1).
 
     python scripts/paper/log_likelihood.py ratings.tsv candidates.jsonl --model 'mbr-esd-demo?grounded=true'
 
-MAP is right only if the likeliest annotation is the best one. Here each rater's annotation is written in the form of an
-answer, and the model says how likely it is after the prompt: the sum of log M over the answer's tokens and its end, at
-temperature 1 and without the grammar, by teacher forcing.
-ratings.tsv is Google's MQM; candidates.jsonl is what `mbr-esd sample` writes for the same translations.
+MAP is only optimal if the most probable annotation is the best one. Here, the annotation of each rater is written in
+the answer format, and its log-likelihood is computed by teacher forcing: the sum of log M over the tokens of the answer
+and the end token, at temperature 1 and without the grammar. ratings.tsv has Google's MQM format; candidates.jsonl is
+the output of `mbr-esd sample` for the same translations.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HUMAN = "human"
 
 @dataclass(frozen=True)
 class Answer:
-    """An annotation as an answer: who gives it, to which request, its text, and its similarity to the raters' mean."""
+    """An annotation in the answer format: its author, request, text, and mean similarity to the raters."""
 
     by: str
     request: Request
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """log M of an answer in nats, summed over so many tokens."""
+    """log M of an answer in nats, and its number of tokens."""
 
     tokens: int
     value: float
@@ -64,9 +64,9 @@ Requester = Callable[[Sequence[Segment]], Mapping[Pair, Request]]
 def answers_of(
     ratings: str, candidates: str, requested: Requester, answer_format: AnswerFormat, utility: str
 ) -> list[Answer]:
-    """The answers of people, of MAP and MBR, and "no error", for the translations that are in both files.
+    """The answers of humans, MAP and MBR, and "no error", for the translations in both files.
 
-    Raises `InputError`: no translation is in both; or an annotation that the answer format cannot say at all.
+    Raises `InputError` if there is no common translation, or an annotation cannot be expressed in the answer format.
     """
     human: dict[tuple[str, str], list[Annotation]] = defaultdict(list)
     for rating in read_mqm_tsv(ratings):
@@ -95,7 +95,7 @@ def answers_of(
 
 
 def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotation, str]:
-    """The annotation that a rule chooses among the candidates, and its answer."""
+    """The annotation that a rule selects among the candidates, and its answer."""
     options = DecisionOptions(rule, utility, location="first")
     with labelled(record.label):
         decision = decide_segment(record.columns, record.segment.translation, options, source=record.segment.source)
@@ -104,7 +104,7 @@ def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotatio
 
 
 def tokens_of(tokenizer: Any, answer: Answer) -> tuple[list[int], list[int]]:
-    """The prompt's tokens, and the answer's with its end."""
+    """The tokens of the prompt, and of the answer with the end token."""
     text = tokenizer.apply_chat_template(
         answer.request.messages, add_generation_prompt=True, tokenize=False, **CHAT_TEMPLATE_ARGUMENTS
     )
@@ -113,7 +113,7 @@ def tokens_of(tokenizer: Any, answer: Answer) -> tuple[list[int], list[int]]:
 
 
 def likelihoods_of(options: EngineOptions, answers: Sequence[Answer]) -> Iterator[Likelihood]:
-    """By transformers, one forward pass an answer."""
+    """The log-likelihoods, computed with transformers, one forward pass per answer."""
     import torch
 
     from mbr_esd_metric.generation.pretrained import load_merged
@@ -158,7 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ratings", metavar="RATINGS.tsv")
     parser.add_argument("candidates", metavar="CANDIDATES")
-    parser.add_argument("--model", required=True, help="as it sampled the candidates, with its options")
+    parser.add_argument("--model", required=True, help="the model that sampled the candidates, with its options")
     parser.add_argument("--utility", default="softf1")
     parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text")
     args = parser.parse_args()

@@ -1,10 +1,10 @@
-"""The tables of docs/evidence/long-texts.md: what the length of a text does to scores and spans.
+"""The tables of docs/evidence/long-texts.md: the effect of text length on scores and spans.
 
     python scripts/paper/long_texts.py people RATINGS...            # four scores of a text of several sentences
     python scripts/paper/long_texts.py model TED.tsv --model NAME   # a model on texts of 1 to 20 segments
 
-Consecutive segments of a document are joined by a blank, their annotations likewise. Ratings are Google's MQM (TSV), or
-ratings as JSON lines. `people` takes one rater's annotations for a metric's and another's for the truth.
+Consecutive segments of a document are joined with a space, and their annotations are merged. Ratings are Google's MQM
+(TSV) or JSON lines. `people` evaluates the annotations of one rater as a metric, with another rater as gold.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MQM = WEIGHTS["google"]
 
 @dataclass(frozen=True)
 class Text:
-    """Consecutive segments of one system's translation of a document, joined by blanks.
+    """Consecutive segments of a system's translation of a document, joined with spaces.
 
     Attributes:
-        place: document and number of the text in it.
-        annotations: rater -> what is wrong with the whole.
+        place: the document, and the number of the text in it.
+        annotations: rater -> annotation of the joined text.
     """
 
     system: str
@@ -51,7 +51,7 @@ class Text:
 
 
 def text_of(place: tuple[str, int], segments: Sequence[Mapping[str, Rating]]) -> Text:
-    """The text of consecutive segments, from their ratings, each by rater."""
+    """The joined text of consecutive segments; each item maps raters to ratings."""
     first = [next(iter(one.values())) for one in segments]
     raters = sorted(set.intersection(*(set(one) for one in segments)) or {"any"})
     ratings = {rater: [one.get(rater, any_) for one, any_ in zip(segments, first, strict=True)] for rater in raters}
@@ -72,11 +72,12 @@ def _joined(ratings: Sequence[Rating]) -> Annotation:
 
 
 def texts(path: str, join: int, most: int | None = None) -> Iterator[Text]:
-    """The texts of `join` segments of every document, of its first `most` segments; a shorter rest is left out."""
+    """The texts of `join` segments each, from the first `most` segments of every document; a shorter rest is
+    omitted."""
     documents: dict[tuple[str, str], dict[tuple[str, str], dict[str, Rating]]] = defaultdict(dict)
     for rating in read_mqm(path):
         one = rating.segment
-        place = (one.label, one.translation)  # bio-MQM has several documents of one name
+        place = (one.label, one.translation)  # bio-MQM has several documents with the same name
         documents[one.system, one.document].setdefault(place, {})[rating.rater] = rating
     for (_, document), by_segment in documents.items():
         segments = list(by_segment.values())[:most]
@@ -84,7 +85,7 @@ def texts(path: str, join: int, most: int | None = None) -> Iterator[Text]:
             yield text_of((document, first), segments[first : first + join])
 
 
-#: Scores of a text, given the penalties of each of its sentences, each at most 0.
+#: Score of a text as a function of the MQM scores of its sentences, each at most 0.
 SCORES = {
     "one sum, floor -25": lambda each: max(sum(each), MQM.floor),
     "sum without floor": sum,
@@ -103,7 +104,7 @@ def _penalties(annotation: Annotation, places: Sequence[Part]) -> list[float]:
 
 
 def people(paths: Sequence[str]) -> None:
-    """Print, for each file and length, Spearman's rho of each score with another rater's penalties per 100 words."""
+    """Print Spearman's rho of each score with the penalties per 100 words of another rater, by file and length."""
     for path in paths:
         print(path)
         for join in JOINS:
@@ -129,7 +130,7 @@ def people(paths: Sequence[str]) -> None:
 
 
 def model(path: str, name: str, joins: Sequence[int], systems: Sequence[str], most: int, documents: int) -> None:
-    """Print one row for each length, judged at once and sentence by sentence."""
+    """Print one row for each length, for scoring whole texts and scoring by sentence."""
     shown: list[str] = []
     print("| joined | words | unit | rho | SPA | softdice-corpus | mpp-corpus | marks/100 words | at 0 | CPU s/100 |")
     print("|" + "--:|" * 10)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The whole paper in miniature, on real human annotations, with a model of 135M parameters on a processor.
+"""The whole paper in miniature, with real human annotations and a model with 135M parameters on a CPU.
 
     python scripts/paper/miniature.py --size full --data FOLDER --work FOLDER      (about FOLDER: --help)
 
-Stages: data, sft, sample, decide, pairs, dpo, distilled, table. A stage whose result is in the work folder is not run
-again, sampling and training go on where they were stopped, so the same command resumes after a kill.
-TRL's own command trains. Needs the extras transformers and train.
+Stages: data, sft, sample, decide, pairs, dpo, distilled, table. Stages with results in the work
+folder are skipped, and sampling and training can be resumed, so the same command continues after an interruption.
+Training uses the command of TRL. Requires the extras transformers and train.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from mbr_esd_metric.report.tables import render_all
 
 #: The base model.
 DEMO_MODEL = get_card("mbr-esd-demo").model
-#: Rules of the tables; `mbr` is followed by its utility.
+#: The rules in the tables; `mbr` is followed by its utility.
 RULES = ("map", "majority", "mbr scoresim", "mbr f1", "mbr softf1", "mbr softdice", "mbr-corpus")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A work folder and what is done in it."""
+    """A work folder and its stages."""
 
     size: Size
     data: Path
@@ -61,26 +61,26 @@ class Run:
 
     @cached_property
     def corpus(self) -> Corpus:
-        """The annotations, read once."""
+        """The annotations, cached."""
         return load_corpus(self.data, self.size, self.base)
 
     @property
     def base(self) -> ModelCard:
-        """The model that the supervised start trains."""
+        """The base model for supervised fine-tuning."""
         return with_options(load_card("mbr-esd-llama"), {"model": DEMO_MODEL, **CARD})
 
     def path(self, name: str) -> Path:
-        """A file of the work folder."""
+        """A file in the work folder."""
         return self.work / name
 
     def card(self, model: str, **options: object) -> ModelCard:
-        """The model in a folder of the work folder."""
+        """The model in a subfolder of the work folder."""
         fixed = {"engine": "transformers", "lp": LP, "dtype": "bfloat16", **CARD, "max_tokens": self.size.max_tokens}
         return with_options(load_card(str(self.path(model))), {**fixed, **options})
 
 
 def run_data(run: Run) -> None:
-    """data.json: how much there is on each side; of the tests the systems, sources and raters."""
+    """data.json: the sizes of the splits; for the test sets, the systems, sources and raters."""
     corpus = run.corpus
     learnt = {row.source for part in corpus.examples for row in part.rows}
     learnt |= {segment.source for segment in corpus.paired}
@@ -108,7 +108,7 @@ def _trained(
     *,
     greedy: bool = True,
 ) -> dict[str, float]:
-    """Write a training folder, let TRL train its adapter, and return figures of the run; goes on after a kill."""
+    """Write a training folder, train its adapter with TRL, and return statistics of the run; can be resumed."""
     place = run.path(folder)
     write_training_folder(place, method, rows, held_out([row.source for row in rows]), card, signature, greedy=greedy)
     settings = {**TRAINED, **changes}
@@ -132,7 +132,7 @@ def _step(state: Path) -> int:
 
 
 def run_sft(run: Run) -> None:
-    """sft/lora: the model that samples."""
+    """sft/lora: the model for sampling."""
     rows = [row for part in run.corpus.examples for row in part.rows]
     figures = _trained(run, "sft", "sft", rows, run.base, examples_signature(run.base), run.size.sft, greedy=False)
     _write(run.path("sft.json"), figures)
@@ -141,8 +141,8 @@ def run_sft(run: Run) -> None:
 def run_sample(run: Run) -> None:
     """NAME.candidates.jsonl and NAME.greedy.candidates.jsonl for each test set.
 
-    The smaller size of everything comes first and is written, so that a run that was stopped can be evaluated. Sizes
-    that the engine decodes in one go anyway are not taken apart.
+    Smaller sizes are sampled and written first, so that an interrupted run can be evaluated. Sizes that the engine
+    decodes in one group are sampled together.
     """
     wmt, ted = run.corpus.tests
     sizes = [size for size in run.size.n if size >= 16] or [run.size.n[-1]]
@@ -155,7 +155,7 @@ def run_sample(run: Run) -> None:
 
 
 def _candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
-    """Sample, and write the candidates of every translation."""
+    """Sample and write the candidates of all translations."""
     _sample(card, segments)
     records = [
         CandidateRecord(replace(segment, label=str(number)), CandidateColumns.of(row), lp=LP)
@@ -193,7 +193,7 @@ def _options(rule: str, utility: str = "softf1") -> DecisionOptions:
 
 
 def run_decide(run: Run) -> None:
-    """decisions.json: test set -> row of the table -> spans, system by system."""
+    """decisions.json: test set -> row of the table -> spans, by system."""
     result: dict[str, Any] = {}
     for test in run.corpus.tests:
         candidates = _read(run, test.name)
@@ -220,7 +220,7 @@ def _sampled(test: TestSet, candidates: Sequence[Sequence[Candidate]]) -> list[l
 
 
 def _usable(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """The candidates; where none is valid, one that says "no error", as `invalid=empty` does."""
+    """The candidates; if none is valid, one with "no error", as with `invalid=empty`."""
     if all(c.truncated for c in candidates):
         return [dataclasses.replace(c, text=None, annotation=(), truncated=False) for c in candidates]
     return candidates
@@ -238,7 +238,7 @@ def run_distilled(run: Run) -> None:
 
 
 def run_pairs(run: Run) -> None:
-    """pairs.txt: preferences among the candidates of translations that are not tested on."""
+    """pairs.txt: preference pairs from the candidates of translations outside the test sets."""
     _candidates(run, "paired", run.card("sft/lora", n=run.size.pair_n), run.corpus.paired)
     pairs = make_pairs(_records(run, "paired"), run.card("sft/lora"))
     run.path("pairs.txt").write_text(pairs.report + "\n", encoding="utf-8")
@@ -246,14 +246,15 @@ def run_pairs(run: Run) -> None:
 
 
 def run_dpo(run: Run) -> None:
-    """dpo/lora: the model of the supervised start, trained further on the pairs."""
+    """dpo/lora: the fine-tuned model, trained with DPO on the pairs."""
     card = run.card("sft/lora")
     pairs = make_pairs(_records(run, "paired"), card)
     _write(run.path("dpo.json"), _trained(run, "dpo", "dpo", pairs.rows, card, pairs_signature(card), run.size.dpo))
 
 
 def run_table(run: Run) -> None:
-    """table.json and table.md: a leaderboard of each test set; a dagger is better than MAP and majority at this N."""
+    """table.json and table.md: leaderboards of the test sets; daggers mark gains over MAP and majority at the same
+    N."""
     settings = LeaderboardSettings(measures=COLUMNS, against=("map", "majority"))
     tables = []
     for test in run.corpus.tests:
@@ -278,7 +279,7 @@ def _write(path: Path, value: object) -> None:
     part.replace(path)
 
 
-#: Stage -> what runs it, and the file that says that it is done.
+#: Stage -> its function, and the file that marks it as complete.
 _STAGES: dict[str, tuple[Callable[[Run], None], str]] = {
     "data": (run_data, "data.json"),
     "sft": (run_sft, "sft.json"),
@@ -292,15 +293,15 @@ _STAGES: dict[str, tuple[Callable[[Run], None], str]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the stages that are asked for and not done yet."""
+    """Run the requested stages that are not complete."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=list(SIZES), default="ci", help="how much (default: %(default)s)")
+    parser.add_argument("--size", choices=list(SIZES), default="ci", help="size of the run (default: %(default)s)")
     parser.add_argument("--data", type=Path, required=True, help=f"folder of {WMT}, {TED} and {BIO}")
-    parser.add_argument("--work", type=Path, required=True, help="folder of everything that is made")
+    parser.add_argument("--work", type=Path, required=True, help="folder for all results")
     parser.add_argument(
         "--stages", nargs="+", choices=_STAGES, default=list(_STAGES), help="default: all, in this order"
     )
-    parser.add_argument("--again", action="store_true", help="run the named stages although their results are there")
+    parser.add_argument("--again", action="store_true", help="run the named stages even if their results exist")
     args = parser.parse_args(argv)
     args.work.mkdir(parents=True, exist_ok=True)
     run = Run(SIZES[args.size], args.data, args.work)

@@ -1,10 +1,10 @@
-"""Synthetic edits (paper, Section 6): does a similarity notice every single error that is added or deleted?
+"""Synthetic edits (paper, Section 6): the sensitivity of similarities to single added or deleted errors.
 
     python scripts/paper/synthetic.py --test-set data/wmt23 --lp en-de --similarity softf1 f1
 
-Add puts a new error into a stretch of the translation that no error covers; delete removes one. Up to six edits of one
-kind are made, each on top of the last and further from the original, so a similarity to that should fall with each. Its
-decline ratio is the share of edits after which it is strictly lower.
+"Add" inserts an error into a part of the translation without errors; "delete" removes an error. Up to six edits of one
+kind are applied cumulatively, each of which should decrease the similarity to the original. The decline ratio is the
+share of edits after which the similarity is strictly lower.
 """
 
 from __future__ import annotations
@@ -30,33 +30,34 @@ Edit = Literal["add", "delete"]
 EDITS: tuple[Edit, ...] = ("add", "delete")
 SEVERITY_NAMES: tuple[Severity, ...] = ("major", "minor")
 
-#: The length of a new error is drawn from 1 to at least this, even in a shorter stretch; it is then cut to the stretch.
+#: The maximum length of a new error is at least this, even in a shorter part, to which the error is then cut.
 _LONGEST = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Declines:
-    """Numbers of edits, and of those after which the similarity was strictly lower than before."""
+    """The numbers of edits, and of edits after which the similarity was strictly lower."""
 
     edits: int = 0
     falls: int = 0
 
     @property
     def ratio(self) -> float:
-        """Falls per edit; NaN if no edit was possible."""
+        """The share of edits with a lower similarity; NaN without edits."""
         return self.falls / self.edits if self.edits else float("nan")
 
 
 @dataclass(frozen=True, slots=True)
 class DeclineRatio:
-    """The edits of one kind, for one similarity, by the error's severity and by whether the original had errors."""
+    """The edits of one kind, for one similarity, by the severity of the error and by whether the original has
+    errors."""
 
     similarity: str
     edit: Edit
     declines: Mapping[tuple[Severity, bool], Declines]
 
     def of(self, *, marked: bool | None = None, severity: Severity | None = None) -> Declines:
-        """All edits, or those of originals with errors or without, and of errors of one severity."""
+        """The counts of all edits, or of those for originals with or without errors, and for one severity."""
         some = [d for (s, m), d in self.declines.items() if marked in (m, None) and severity in (s, None)]
         return Declines(sum(d.edits for d in some), sum(d.falls for d in some))
 
@@ -100,7 +101,7 @@ def decline_ratio(
 def _edited(
     annotation: Annotation, length: int, edit: Edit, edits: int, rng: np.random.Generator
 ) -> Iterator[Annotation]:
-    """The annotation after one edit, two edits, and so on, as long as an edit is possible."""
+    """The annotation after one edit, two edits, and so on, while an edit is possible."""
     for _ in range(edits):
         following = add_error(annotation, length, rng) if edit == "add" else delete_error(annotation, rng)
         if following is None:
@@ -125,7 +126,7 @@ def add_error(annotation: Annotation, length: int, rng: np.random.Generator) -> 
 
 
 def delete_error(annotation: Annotation, rng: np.random.Generator) -> Annotation | None:
-    """The annotation without one of its errors, drawn uniformly; None if it has none."""
+    """The annotation without one of its errors, drawn uniformly; None if it has no errors."""
     if not len(annotation):
         return None
     removed = int(rng.integers(len(annotation)))
@@ -133,7 +134,7 @@ def delete_error(annotation: Annotation, rng: np.random.Generator) -> Annotation
 
 
 def free_stretches(annotation: Annotation, length: int) -> list[tuple[int, int]]:
-    """The maximal stretches [start, end) of the translation that no error covers, in order."""
+    """The maximal intervals [start, end) of the translation without errors, in order."""
     stretches, at = [], 0
     for start, end in [*((span.start, span.end) for span in annotation), (length, length)]:  # by start
         if start > at:
@@ -159,7 +160,7 @@ def rated(test_set: TestSet, raters: Sequence[str] = ()) -> tuple[list[Annotatio
 
 
 def rows_of(test_set: TestSet, similarities: Sequence[str], raters: Sequence[str], seed: int) -> list[TableRow]:
-    """One row for each similarity and kind of edit."""
+    """The table with one row per similarity and kind of edit."""
     annotations, lengths = rated(test_set, raters)
     groups = {"clean": ("no error", False), "marked": ("some errors", True), "all": ("all", None)}
     rows: list[TableRow] = []
@@ -173,8 +174,8 @@ def rows_of(test_set: TestSet, similarities: Sequence[str], raters: Sequence[str
 
 
 def main() -> None:
-    """Print one table for each language pair."""
-    parser = argparse.ArgumentParser(description="Does a similarity fall with every error that is added or deleted?")
+    """Print one table per language pair."""
+    parser = argparse.ArgumentParser(description="How often do similarities fall when an error is added or deleted?")
     parser.add_argument("--test-set", required=True, metavar="T", help="as for `mbr-esd leaderboard`")
     parser.add_argument("--lp", required=True, nargs="+", metavar="LP")
     parser.add_argument("--raters", nargs="+", default=[], metavar="NAME")

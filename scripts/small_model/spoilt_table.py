@@ -1,13 +1,12 @@
-"""Whether a model sees that a translation is spoilt: good translations against the same ones, spoilt on purpose.
+"""Evaluates the detection of gross errors: good translations are compared with artificially spoilt versions.
 
     python scripts/small_model/spoilt_table.py pairs.jsonl --lp en-de --most 60 [--model MODEL] [-o segments.jsonl]
 
-Pairs come from `clean_pairs.py`, none of them known to the model. Each way of spoiling is that of
-`spoilt.py`. A row of the table has the area under the curve of the model's score between all good
-and all spoilt translations (ties count half), the share of pairs whose good translation has the higher score, and, of
-the spoilt ones, the share that have a mark, and the share whose spans on the source's side overlap what is missing.
-The last lines say how many of the good ones have a mark, and how many of them one on the source's side. Where two
-segments are joined, the good translation is that of both.
+The pairs are from `clean_pairs.py`, and must not be in the training data of the model. The kinds of errors are those of
+`spoilt.py`. A row of the table has the AUC of the model's score between all good and all spoilt translations (ties
+count half), the share of pairs whose good translation has the higher score, the share of spoilt translations with a
+mark, and the share whose source spans overlap the omission. The last lines have the numbers of good translations with a
+mark, and with a mark in the source. For two joined segments, the good translation is that of both.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from mbr_esd_metric import load_metric
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.files.streams import write_whole
 
-#: Rows of the table: what it calls them -> the kind of `spoilt`, but for the second half.
+#: Row of the table -> kind of `spoilt.py`, except for the omitted second half.
 ROWS = {
     "words shuffled": "shuffled",
     "another sentence's translation": "unrelated",
@@ -41,7 +40,7 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A spoilt translation and the good one: source, good and spoilt text, and what of the source is missing."""
+    """A spoilt translation and the good one: source, good and spoilt text, and the omitted parts of the source."""
 
     row: str
     source: str
@@ -51,7 +50,7 @@ class Case:
 
 
 def cases(pairs: Sequence[Pair], others: Sequence[Pair], seed: int = 0) -> list[Case]:
-    """Each pair spoilt in each way that is possible."""
+    """Each pair with each applicable kind of error."""
     spoiler, made = Spoiler(others), []
     for number, pair in enumerate(pairs):
         for row, kind in ROWS.items():
@@ -70,7 +69,7 @@ def cases(pairs: Sequence[Pair], others: Sequence[Pair], seed: int = 0) -> list[
 
 
 def auc(good: Sequence[float], bad: Sequence[float]) -> float:
-    """Share of pairs in which a good translation scores higher than a spoilt one; ties count half."""
+    """The AUC: the share of pairs in which a good translation scores higher than a spoilt one; ties count half."""
     return sum((a > b) + (a == b) / 2 for a in good for b in bad) / (len(good) * len(bad))
 
 

@@ -1,24 +1,24 @@
-"""Trains the small model, an encoder that tags tokens, on the file that `training_set.py` writes.
+"""Trains the small model, an encoder that tags tokens, on the output of `training_set.py`.
 
     python scripts/small_model/train_encoder.py BASE training_set.npz --minutes 60 -o run
 
-BASE is a folder with a `BertModel` and its tokenizer, or a model that was trained so; of several, it begins with the
-mean of their weights. The input is ``<s> translation </s> source </s>``. Six numbers
-per token: logits of ok, minor and major (along the source: left out), and three more that help. Their means over the
-tokens of a pair are its quality, ``-log(1 + MQM penalty)``, and its rating, a direct assessment, normalised for each
-language pair; the last one says whether a person's post-edit changes the token.
+BASE is a folder with a `BertModel` and its tokenizer, or with a model trained by this script; for several folders,
+training starts with the mean of their weights. The input is ``<s> translation </s> source </s>``. The model has six
+outputs per token: the logits of ok, minor and major (for source tokens: omissions), and three auxiliary outputs. The
+means of two of these over the tokens of a pair predict its quality, ``-log(1 + MQM penalty)``, and its rating, a direct
+assessment normalised per language pair; the third predicts whether a post-edit changes the token.
 
-Translations of one source are drawn together. Of each two of them, quality and rating learn the order by a logistic
-loss: its target is the difference of people's ratings, standardised for each rater, of a teacher's scores, standardised
-within the source, or a constant.
+Translations of one source are in the same batch. For each two of them, quality and rating have a logistic ranking loss,
+whose target is the difference of human ratings, standardised per rater, or of the scores of a teacher, standardised per
+source, or a constant.
 
-`--shares` says how often rows of each kind are drawn. A teacher that reads the reference is trained by the same
-command, on a file that has the reference in the place of the source and only the kind `teacher`.
+`--shares` sets the sampling shares of the kinds of rows. A reference-based teacher is trained with the same command, on
+a file with references instead of sources, and only the kind `teacher`.
 
-The learning rate falls with the time. Every five minutes a checkpoint is written; the same command goes on from it. In
-the end the model is in `model/`, for `engine=tagger`. A GPU reads thousands of rows a second, a core some tens. On
-processors two runs of one thread each, whose weights are averaged, are faster than one of two threads; batches of 2,000
-tokens learn more from each row than large ones; and the lower layers may stay as they are (`--frozen`).
+The learning rate decreases with time. A checkpoint is written every five minutes, from which the same command resumes.
+The final model is in `model/`, for `engine=tagger`. A GPU processes thousands of rows per second, a CPU core some tens.
+On CPUs, two runs with one thread each, whose weights are averaged, are faster than one with two threads; batches of
+2,000 tokens learn more per row than larger ones; and the lower layers can be frozen (`--frozen`).
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from mbr_esd_metric.generation.pretrained import bf16_works
 
 LABELS = ("ok", "minor", "major", "quality", "rating", "edited")
-#: Of the rows, by the kind of their group (`--shares`).
+#: Sampling shares of the rows, by the kind of their group (`--shares`).
 SHARES = {
     "mqm": 0.20, "joined": 0.02, "teacher": 0.30, "other": 0.03, "minimal": 0.08, "contrast": 0.28, "rated": 0.02,
     "spoilt": 0.04, "planted": 0.03,
 }  # fmt: skip
-#: Label of tokens without a loss, as in the file.
+#: The label of tokens without a loss, as in the file.
 IGNORED = -100
-#: Translations of a source that are drawn together at most.
+#: The maximum number of translations of a source in a batch.
 _BESIDE = 8
-#: Factor of differences of quality and rating in the loss of the order, and of the rate, layer by layer downwards.
+#: The scale of differences of quality and rating in the ranking loss, and the layer-wise decay of the learning rate.
 _SCALE, _FALL = 3.0, 0.9
-#: Ids of <s>, </s> and the padding.
+#: Token ids of <s>, </s> and padding.
 _BEGIN, _END, _PAD = 0, 2, 1
 
 
 class Rows:
-    """The rows of a file, drawn and put into batches on the device.
+    """Samples the rows of a file, and collates batches on the device.
 
     Args:
         data: the arrays of the file.
-        tokens: of a batch at most, padding included.
-        shares: of the rows that are drawn, by the kind of their group.
-        longest: tokens of a row that is drawn, at most.
+        tokens: the maximum number of tokens per batch, including padding.
+        shares: the sampling shares of the rows, by the kind of their group.
+        longest: the maximum number of tokens of a row.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Rows:
         sizes = np.diff(starts)
         texts = [data["translation"], data["source"]]
         self.lengths = 3 + sizes[texts[0]] + sizes[texts[1]]
-        #: Of each row where its labels begin, and its two texts: their first tokens and sizes.
+        #: For each row: the start of its labels, and the first tokens and the sizes of its two texts.
         label_starts = np.concatenate([[0], np.cumsum(self.lengths - 3)])
         layout = np.stack([label_starts[:-1], starts[texts[0]], sizes[texts[0]], starts[texts[1]], sizes[texts[1]]], 1)
         labels, edited = np.zeros(label_starts[-1], np.int8), np.full(label_starts[-1], -1, np.int8)
@@ -99,7 +99,7 @@ class Rows:
         kept |= {name: data[name] for name in ("tokens", "sides", "order", "quality", "rating")}
         self.arrays = {name: torch.from_numpy(values).to(device) for name, values in kept.items()}
         self.known = ~np.isnan(data["order"])
-        #: Of each group its translations' rows.
+        #: For each group: the rows of its translations.
         self.groups: list[list[list[int]]] = []
         for start, end in pairwise([0, *data["group_ends"].tolist()]):
             of: dict[int, list[int]] = defaultdict(list)
@@ -115,14 +115,14 @@ class Rows:
         self.chances: list[float] = (chances / chances.sum()).tolist()
 
     def draw(self, chance: random.Random) -> list[int]:
-        """The rows of a group: of some of its translations one row each."""
+        """The rows sampled from a group: one row for each of some of its translations."""
         of, below = chance.choices(self.kinds, self.chances)[0]
         translations = self.groups[of[np.searchsorted(below, chance.random() * below[-1])]]
         return [chance.choice(rows) for rows in chance.sample(translations, min(_BESIDE, len(translations)))]
 
     def batch(self, groups: Sequence[Sequence[int]]) -> dict[str, Any]:
-        """The tensors of a batch. `ids`, `types`, `labels`, `weights` and `edited` are (rows, tokens), `pairs` the
-        places of each two rows of a group whose order is known, (pairs, 2)."""
+        """The tensors of a batch. `ids`, `types`, `labels`, `weights` and `edited` have shape (rows, tokens); `pairs`
+        are the indices of two rows of a group with a known order, shape (pairs, 2)."""
         rows, arrays = [row for group in groups for row in group], self.arrays
         at = torch.tensor(rows, device=self.device)
         begin, first, size, second, size_of_source = arrays["layout"][at].T[:, :, None]
@@ -149,7 +149,7 @@ class Rows:
         return made | {name: arrays[name][at] for name in ("order", "quality", "rating")}
 
     def batches(self, chance: random.Random) -> Iterator[dict[str, Any]]:
-        """Batches of similar length, without end; a group stays together."""
+        """An infinite iterator of batches of rows with similar length; groups are not split."""
         while True:
             drawn = [self.draw(chance) for _ in range(max(50, self.most // 30))]
             drawn.sort(key=lambda group: int(self.lengths[group].max()))
@@ -164,13 +164,14 @@ class Rows:
 
 
 class Trainer:
-    """The model and its updates.
+    """The model and its optimizer.
 
     Args:
-        models: folders; it begins with the mean of their weights.
-        rate: highest learning rate.
-        tags: weight of the loss of the tags.
-        frozen: so many layers, counted from below, and the embeddings stay as they are.
+        models: folders, whose mean weights are the initial weights.
+        rate: the maximum learning rate.
+        tags: the weight of the tag loss.
+        frozen: the number of frozen layers, from the bottom. Word embeddings are always frozen; the others too if
+            layers are.
     """
 
     def __init__(self, models: Sequence[Path], rate: float, device: str, tags: float = 1.0, frozen: int = 0) -> None:
@@ -191,12 +192,12 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(rates, lr=rate, betas=(0.9, 0.98), fused=device == "cuda")
         self.parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         self.rate, self.device, self.tags, self.updates = rate, device, tags, 0
-        #: A processor without instructions for bfloat16 computes it a hundred times slower than float32.
+        #: On processors without bfloat16 instructions, bfloat16 is a hundred times slower than float32.
         self.half = device != "cpu" or bf16_works(device)
         self.losses: dict[str, list[Any]] = defaultdict(list)
 
     def update(self, batch: Mapping[str, Any], share: float) -> None:
-        """One step; `share` of the time has passed."""
+        """One update; `share` is the elapsed share of the time."""
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.half):
             parts = self.losses_of(batch)
             sum(parts.values()).backward()
@@ -231,13 +232,13 @@ class Trainer:
         return parts
 
     def store(self, path: Path, passed: float) -> None:
-        """Write a checkpoint, whole or not at all; `passed` are the seconds until now."""
+        """Write a checkpoint atomically; `passed` are the elapsed seconds."""
         state = {"parameters": self.parameters, "optimizer": self.optimizer.state_dict()}
         torch.save(state | {"updates": self.updates, "passed": passed}, path.with_suffix(".unfinished"))
         path.with_suffix(".unfinished").rename(path)
 
     def restore(self, path: Path) -> float:
-        """Go on from a checkpoint; the seconds that had passed."""
+        """Load a checkpoint. Returns the elapsed seconds."""
         state = torch.load(path, map_location=self.device)
         with torch.no_grad():
             for parameter, known in zip(self.parameters, state["parameters"], strict=True):
@@ -247,14 +248,14 @@ class Trainer:
         return float(state["passed"])
 
     def save(self, folder: Path, base: Path) -> None:
-        """Write a folder that `engine=tagger` reads."""
+        """Write a model folder for `engine=tagger`."""
         self.model.save_pretrained(folder)
         for path in [*base.glob("tokenizer*"), *base.glob("special_tokens*")]:
             shutil.copy(path, folder)
 
 
 def _loaded(folder: Path) -> Any:
-    """A model with our labels. The ordinary attention is the fastest for short texts on processors."""
+    """A model with our labels. Eager attention is the fastest for short texts on CPUs."""
     from transformers import BertForTokenClassification
 
     return BertForTokenClassification.from_pretrained(
@@ -305,12 +306,17 @@ def main() -> None:
     parser.add_argument("base", type=Path, nargs="+")
     parser.add_argument("rows", type=Path)
     parser.add_argument("--minutes", type=float, required=True)
-    parser.add_argument("--rate", type=float, default=1.5e-4, help="highest learning rate (default: %(default)s)")
-    parser.add_argument("--tokens", type=int, default=2_000, help="of a batch, at most (default: %(default)s)")
-    parser.add_argument("--longest", type=int, default=256, help="tokens of a row (default: %(default)s)")
-    parser.add_argument("--shares", nargs="+", metavar="KIND=SHARE", help="of the rows; what is not named is left out")
-    parser.add_argument("--tags", type=float, default=1.0, help="weight of the tags' loss (default: %(default)s)")
-    parser.add_argument("--frozen", type=int, default=0, help="lower layers that stay as they are (default: none)")
+    parser.add_argument("--rate", type=float, default=1.5e-4, help="maximum learning rate (default: %(default)s)")
+    parser.add_argument("--tokens", type=int, default=2_000, help="maximum per batch (default: %(default)s)")
+    parser.add_argument("--longest", type=int, default=256, help="maximum tokens per row (default: %(default)s)")
+    parser.add_argument(
+        "--shares",
+        nargs="+",
+        metavar="KIND=SHARE",
+        help="sampling shares of kinds of rows",
+    )
+    parser.add_argument("--tags", type=float, default=1.0, help="weight of the tag loss (default: %(default)s)")
+    parser.add_argument("--frozen", type=int, default=0, help="number of frozen lower layers (default: none)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", required=True, type=Path)
     train(parser.parse_args())

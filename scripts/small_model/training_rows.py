@@ -1,6 +1,6 @@
-"""Rows that the small model learns from: annotations of people, assessments, a teacher's scores and minimal pairs.
+"""Training rows of the small model: human annotations, assessments, scores of a teacher, and minimal pairs.
 
-What is kept for development is not a row: documents of newstest2020, and sources of minimal pairs (`held_out`).
+Development data are excluded: documents of newstest2020, and sources of minimal pairs (`held_out`).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from mbr_esd_metric.files.streams import read_segments
 
 @dataclass(frozen=True)
 class Row:
-    """An example; a target that is None has no loss.
+    """A training example. Targets that are None have no loss.
 
     Attributes:
         source, translation: the texts.
-        errors: places in the translation and their labels.
-        missing, unsure: places in the source that are left out, or may be.
+        errors: spans in the translation and their labels.
+        missing, unsure: spans in the source that are omitted, or may be.
         sides: weights of the labels of translation and source.
-        quality, rating: to be predicted.
-        edited: places that a post-edit changes.
-        order: how good it is beside the others that it is drawn with.
+        quality, rating: regression targets.
+        edited: spans that a post-edit changes.
+        order: the ranking target among the translations of its group.
     """
 
     source: str
@@ -47,7 +47,7 @@ class Row:
     order: float | None = None
 
 
-#: The translations of a source: of each the rows of its raters.
+#: The translations of a source: for each, the rows of its raters.
 Source = list[list[Row]]
 
 
@@ -56,9 +56,9 @@ class Mqm:
     """A file of annotations.
 
     Attributes:
-        weight: how often it is drawn from.
-        sources: with at least two translations.
-        documents: the rows of each document, system and rater, in order; of two segments or more.
+        weight: its sampling weight.
+        sources: the sources with at least two translations.
+        documents: the rows of each document, system and rater, in order, for documents with at least two segments.
     """
 
     weight: float
@@ -67,7 +67,7 @@ class Mqm:
 
 
 def held_out(name: str, parts: int) -> bool:
-    """Whether a document or a source of this name is kept for development: one of as many parts."""
+    """Whether a document or a source with this name is held out for development: one of this many parts."""
     return zlib.crc32(name.encode()) % parts == 0
 
 
@@ -76,7 +76,7 @@ def quality(row: Row) -> float:
 
 
 def joined(first: Row, second: Row) -> Row:
-    """Two annotated translations as one."""
+    """The concatenation of two annotated translations."""
     source, translation = join(first.source, second.source), join(first.translation, second.translation)
     by = len(translation) - len(second.translation)
     errors = (*first.errors, *((a + by, b + by, label) for a, b, label in second.errors))
@@ -85,7 +85,8 @@ def joined(first: Row, second: Row) -> Row:
 
 
 def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[Pair]]:
-    """A file, and its translations without errors. The order is the mean of the raters' standardised qualities."""
+    """A file, and its translations without errors. The ranking target is the mean of the standardised qualities of the
+    raters."""
     rows: list[tuple[Rating, Row]] = []
     for r in read_mqm(path):
         one = r.segment
@@ -122,7 +123,7 @@ def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[Pair]]:
 
 
 def read_teacher(path: Path) -> list[Source]:
-    """Sources whose translations have a teacher's score, standardised within the source."""
+    """Sources with scores of a teacher for their translations, standardised per source."""
     sources: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for line in read_segments(path)[1:]:
         lp, _, _, source, target, score = line.split("\t")
@@ -140,8 +141,8 @@ def read_teacher(path: Path) -> list[Source]:
 
 
 def read_minimal(path: Path, by: str = "kind") -> dict[str, list[list[Row]]]:
-    """Good translations with the same that has one error, by this field. What is lost is marked at the end of the word
-    before."""
+    """Pairs of a good translation and the same one with one error, from this field. Omissions are marked at the end of
+    the previous word."""
     kinds: dict[str, list[list[Row]]] = defaultdict(list)
     for line in read_segments(path):
         one = json.loads(line)
@@ -158,7 +159,7 @@ def read_minimal(path: Path, by: str = "kind") -> dict[str, list[list[Row]]]:
 
 
 def read_mlqe(folder: Path, lp: str, part: str) -> list[Row]:
-    """Rated and post-edited translations."""
+    """Translations with ratings and post-edits."""
     name = "test20" if part == "test" else part
     [table] = folder.glob(f"{lp}*/{name}.{lp.replace('-', '')}.df.short.tsv")
     header, *lines = (line.split("\t") for line in read_segments(table))

@@ -1,11 +1,11 @@
-"""Writes what the small model learns from into one file, in tokens, for `train_encoder.py`.
+"""Writes the tokenized training data of the small model to one file, for `train_encoder.py`.
 
     python scripts/small_model/training_set.py BASE --mqm 2021_en-de.tsv.gz=3 2021_zh-en.tsv.gz=3 --mlqe MLQE-PE \
         --lp en-de et-en --teacher teacher_wmt22.tsv.gz=1 --minimal planted_train.jsonl.gz -o training_set.npz
 
-BASE has the tokenizer; kinds whose files are not named are left out. After = stands how often a file is drawn from
-among those of its kind. A group is drawn together: the translations of one source, a good one and the same with an
-error or spoilt (`spoilt.py`, `planted.py`), one of a teacher's and another source's, or one row.
+BASE contains the tokenizer; kinds without files are omitted. The number after = is the sampling weight of a file within
+its kind. A group is sampled together: the translations of one source; a good translation and a version with an error
+(`planted.py`, `spoilt.py`); a translation with a teacher's score and one of another source; or a single row.
 
 The file has arrays of texts (`tokens`, `blank`: whether a token has no character, `text_ends`), of rows (`translation`
 and `source`: numbers of texts; `member`: which translation of the group, several rows of which are several raters';
@@ -36,17 +36,17 @@ KIND_WEIGHTS = {
     "segment": 3.0, "clause": 3.5, "cut": 3.5, "words": 1.5, "copied": 1.2, "half_copied": 1.0, "unrelated": 1.0,
     "half_unrelated": 1.0, "language": 0.8, "twice": 1.2, "half_twice": 1.0, "shuffled": 0.8,
 }  # fmt: skip
-#: Quality and rating of translations that are wrong as a whole.
+#: Quality and rating of translations that are completely wrong.
 _WHOLE, _LOWEST = ("copied", "unrelated", "language", "shuffled"), (-3.2, -2.0)
-#: Label of tokens without a loss, and tokens of a pair at most.
+#: The label of tokens without a loss, and the maximum number of tokens per pair.
 IGNORED, _MOST = -100, 250  # -100: as in torch
 
-#: How often a group is drawn beside others of its kind, and for each of its translations the rows of its raters.
+#: The sampling weight of a group within its kind, and for each of its translations the rows of its raters.
 Group = tuple[float, list[list[Row]]]
 
 
 class Groups:
-    """What is drawn, kind by kind; what is made is always the same."""
+    """The groups of all kinds; generated ones are deterministic."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.chance = args, random.Random(0)
@@ -101,7 +101,7 @@ class Groups:
                     yield 1.0, [[row] for row in rows]
 
     def _others(self, sources: Sequence[Source]) -> Iterator[Group]:
-        """A translation of each source beside one of another, near it in the file, so mostly of the same languages."""
+        """A translation of each source and one of a nearby source in the file, mostly with the same languages."""
         for at, translations in enumerate(sources):
             far = self.chance.choice((self.chance.randrange(1, 4), self.chance.randrange(4, 200)))
             good, other = (self.chance.choice(some)[0] for some in (translations, sources[(at - far) % len(sources)]))
@@ -145,12 +145,12 @@ class Groups:
 
 
 class Texts:
-    """Every text once, in tokens."""
+    """The tokens of each distinct text."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer, self.numbers = tokenizer, dict[str, int]()
         self.ids: list[list[int]] = []
-        #: Of each token the characters that it stands for, white space before it left out.
+        #: For each token, the span of its characters, without leading whitespace.
         self.places: list[tuple[list[int], list[int]]] = []
 
     def add(self, texts: Sequence[str]) -> None:
@@ -162,14 +162,14 @@ class Texts:
             self.places.append((starts, [b for _, b in encoding.offsets]))
 
     def tokens(self, text: str, start: int, end: int) -> tuple[int, int] | None:
-        """The tokens that these characters touch, from the first to the one after the last."""
+        """The half-open range of tokens that overlap these characters."""
         starts, ends = self.places[self.numbers[text]]
         inside = [i for i, (a, b) in enumerate(zip(starts, ends, strict=True)) if a < end and b > start and a < b]
         return (inside[0], inside[-1] + 1) if inside else None
 
 
 def spans_of(row: Row, texts: Texts) -> Iterator[tuple[int, int, int, int]]:
-    """Side, start, end and label; what comes later counts where spans overlap."""
+    """Side, start, end and label of the spans; later spans override earlier ones."""
     labelled = sorted(row.errors, key=lambda one: one[2])
     sides = [(0, row.translation, one) for one in labelled]
     sides += [(1, row.source, (a, b, 2)) for a, b in row.missing] + [
@@ -182,7 +182,7 @@ def spans_of(row: Row, texts: Texts) -> Iterator[tuple[int, int, int, int]]:
 
 
 def arrays(groups: Groups, tokenizer: Any) -> dict[str, Any]:
-    """The arrays of the file."""
+    """The arrays to write."""
     texts, columns, spans = Texts(tokenizer), defaultdict[str, list[Any]](list), []
     for number, kind in enumerate(KINDS_OF_GROUPS):
         every = list(groups.of(kind))
@@ -224,18 +224,18 @@ def main() -> None:
     parser.add_argument("--mlqe", type=Path, help="folder of the unpacked archives of MLQE-PE")
     parser.add_argument("--lp", nargs="+", default=[], help="language pairs of MLQE-PE")
     parser.add_argument(
-        "--teacher", nargs="+", default=[], metavar="FILE=WEIGHT", help="translations with the score of a model"
+        "--teacher", nargs="+", default=[], metavar="FILE=WEIGHT", help="translations with scores of a model"
     )
-    parser.add_argument("--minimal", type=Path, help="good translations and the same with one error")
+    parser.add_argument("--minimal", type=Path, help="good translations, and the same with one error")
     parser.add_argument(
         "--contrast",
         nargs="+",
         default=[],
         metavar="FILE=WEIGHT",
-        help="short ones and the translation of a near source",
+        help="short translations, and translations of nearby sources",
     )
     parser.add_argument(
-        "--made", type=int, default=40_000, help="groups of each kind that is made here (default: %(default)s)"
+        "--made", type=int, default=40_000, help="number of groups of each generated kind (default: %(default)s)"
     )
     parser.add_argument("-o", "--output", required=True, type=Path)
     args = parser.parse_args()
