@@ -20,7 +20,7 @@ from mbr_esd_metric.messages import first_of, number_of, printable
 from mbr_esd_metric.prompting.languages import language_code, lp_of, text_language
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.documents.document import Document
+    from mbr_esd_metric.adapters.documents.document import Document, Selection
 
 #: The units of a document whose sources show its language.
 _ENOUGH = 200
@@ -150,9 +150,8 @@ def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
     if not args.files and not pairs:
         raise OptionError(f"-t {args.sources} is the source file; specify its translations")
     paths = args.files or pairs
-    options: dict[str, Any] = {"source": source, "every": args.all, "lp": lp, "columns": _columns(args)}
-    options["may_be_empty"] = len(paths) > 1 or args.changed_from is not None
-    return {path: read_document(path, **options) for path in paths}
+    selection, may_be_empty = _selection(args, lp), len(paths) > 1 or args.changed_from is not None
+    return {path: read_document(path, selection, source=source, may_be_empty=may_be_empty) for path in paths}
 
 
 def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], lp: str | None) -> Texts:
@@ -183,14 +182,16 @@ def _changed(args: argparse.Namespace, documents: Mapping[str, Document], lp: st
     from mbr_esd_metric.adapters.documents.changes import changed_from, older_files
 
     with older_files(args.changed_from, documents.values()) as older:
-        options: dict[str, Any] = {"every": args.all, "lp": lp, "columns": _columns(args), "name": args.changed_from}
-        return {path: changed_from(document, older, **options) for path, document in documents.items()}
+        selection, name = _selection(args, lp), args.changed_from
+        return {path: changed_from(document, older, selection, name) for path, document in documents.items()}
 
 
-def _columns(args: argparse.Namespace) -> tuple[str, str] | None:
+def _selection(args: argparse.Namespace, lp: str | None) -> Selection:
+    """The units of translators' files that the options select."""
     from mbr_esd_metric.adapters.documents.columns import parse_columns
+    from mbr_esd_metric.adapters.documents.document import Selection
 
-    return parse_columns(args.columns) if args.columns else None
+    return Selection(args.all, lp, parse_columns(args.columns) if args.columns else None)
 
 
 def _differ(args: argparse.Namespace, count: int, changed: int) -> str:

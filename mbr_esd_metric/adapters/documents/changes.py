@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from mbr_esd_metric.adapters.documents.document import Document, TranslationUnit
+from mbr_esd_metric.adapters.documents.document import READY, Document, Selection, TranslationUnit
 from mbr_esd_metric.adapters.documents.reading import read_as
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.streams import read_bytes
@@ -95,20 +94,14 @@ def _git(folder: Path, *words: str) -> bytes:
 
 
 def changed_from(
-    document: Document,
-    older: Mapping[Path, Path | None],
-    *,
-    every: bool = False,
-    lp: str | None = None,
-    columns: tuple[str, str] | None = None,
-    name: str = "",
+    document: Document, older: Mapping[Path, Path | None], selection: Selection = READY, name: str = ""
 ) -> Document:
     """A document with the units alone whose texts or inline codes its older version lacks under their names; those that
     were not ready there are changed once they are. Keys that it lacked before are not missing anew.
 
     Args:
         older: from `older_files`; an older file may be empty.
-        every, lp, columns: as of `read_document`.
+        selection: the units that were read of the document.
         name: what the older version is called.
 
     Raises:
@@ -122,7 +115,7 @@ def changed_from(
     if all(new == before for new, before in contents):  # the usual case in a repository with many languages
         known, missing, obsolete = {_compared(unit) for unit in document.units}, (), ()
     elif old is not None and all(before for _, before in contents):
-        earlier = _read(document, old, None if source is None else older[source], every=every, lp=lp, columns=columns)
+        earlier = _read(document, old, None if source is None else older[source], selection)
         known = {_compared(unit) for unit in earlier.units}
         known_missing = {(one.key, one.problem) for one in earlier.missing}
         missing = tuple(one for one in missing if (one.key, one.problem) not in known_missing)
@@ -136,10 +129,10 @@ def _compared(unit: TranslationUnit) -> tuple[object, ...]:
     return unit.key, segment.source, segment.translation, known.source_codes, known.translation_codes
 
 
-def _read(document: Document, old: Path, source: Path | None, **options: Any) -> Document:
+def _read(document: Document, old: Path, source: Path | None, selection: Selection) -> Document:
     ending, other = (path.suffix.lower() for path in (document.path, old))
     try:
-        return read_as(ending, old, source=source, **options)
+        return read_as(ending, old, source, selection)
     except InputError as error:
         if other == ending:
             raise

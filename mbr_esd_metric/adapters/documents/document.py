@@ -33,6 +33,25 @@ class TranslationUnit:
     line: int | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The units of a file to read.
+
+    Attributes:
+        every: units too that the file marks as not ready: new, fuzzy, not to be translated.
+        lp: the language pair, of a file with several.
+        columns: of a table, the names of the columns of source and target.
+    """
+
+    every: bool = False
+    lp: str | None = None
+    columns: tuple[str, str] | None = None
+
+
+#: The units that are ready, in all languages.
+READY = Selection()
+
+
 class MissingKey(NamedTuple):
     """A key of a source file that its translation lacks, or whose text is empty there.
 

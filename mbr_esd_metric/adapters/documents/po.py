@@ -16,7 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit, issue_comment
+from mbr_esd_metric.adapters.documents.document import (
+    READY,
+    Checked,
+    Document,
+    Names,
+    Selection,
+    TranslationUnit,
+    issue_comment,
+)
 from mbr_esd_metric.checks.templates import Templates
 from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError
@@ -44,8 +52,8 @@ class Message(NamedTuple):
     texts: dict[str, str]
 
 
-def read_po(path: Path, every: bool = False) -> Document:
-    """The messages of a PO file; each plural form is a unit, "7[1]". Fuzzy messages are left out unless `every`.
+def read_po(path: Path, selection: Selection = READY) -> Document:
+    """The messages of a PO file; each plural form is a unit, "7[1]". Fuzzy ones are left out unless `selection.every`.
 
     A plural form that the header's rule has for 1 alone belongs to `msgid`, every other to `msgid_plural`, unless its
     placeholders are those of the other one.
@@ -64,7 +72,7 @@ def read_po(path: Path, every: bool = False) -> Document:
             unit_name = name if plural is None else f"{name}[{form}]"
             if not target.strip():
                 empty.append(unit_name)
-            elif message.fuzzy and not every:
+            elif message.fuzzy and not selection.every:
                 unready[unit_name] = "fuzzy"
             else:
                 numbers: frozenset[int] | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Document, with_key_warnings
+from mbr_esd_metric.adapters.documents.document import READY, Document, Selection, with_key_warnings
 from mbr_esd_metric.adapters.documents.keys import is_key_file, reader_of
 from mbr_esd_metric.adapters.documents.keys.pair import read_catalog_pair, read_pair
 from mbr_esd_metric.adapters.documents.po import read_po
@@ -13,37 +14,30 @@ from mbr_esd_metric.adapters.documents.xml_files import read_tmx, read_xliff
 from mbr_esd_metric.errors import InputError, no_effect_error
 from mbr_esd_metric.prompting.languages import language_code, language_pair
 
-#: Ending of a file name -> its reader; of TMX it is `read_tmx`, of Apple's catalogues `read_catalog_pair`.
-_READERS = {
+#: Ending of a file name -> its reader.
+_READERS: Mapping[str, Callable[[Path, Selection], Document]] = {
     **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), read_xliff),
-    **{".po": read_po, ".csv": read_table, ".tsv": read_table},
+    **{".po": read_po, ".csv": read_table, ".tsv": read_table, ".tmx": read_tmx, ".xcstrings": read_catalog_pair},
 }
 
 
 def read_document(
-    path: str | Path,
-    *,
-    source: str | Path | None = None,
-    every: bool = False,
-    lp: str | None = None,
-    columns: tuple[str, str] | None = None,
-    may_be_empty: bool = False,
+    path: str | Path, selection: Selection = READY, *, source: str | Path | None = None, may_be_empty: bool = False
 ) -> Document:
     """The texts of a file, by the ending of its name.
 
     Args:
         path: the file.
+        selection: the units to read; units in other languages than `selection.lp` are left as they are.
         source: of a file with keys, the file with the same keys in the source language.
-        every: read units too that the file says are not to be judged: new, fuzzy, not to be translated.
-        lp: the language pair to read; units in others are left as they are.
-        columns: of a table, the names of the columns of source and target.
-        may_be_empty: whether a file without a translated unit is none to complain of.
+        may_be_empty: whether a file without a translated unit is accepted.
 
     Raises:
-        InputError: another ending, a file that is not what its ending says, no translated unit, or none in `lp`.
+        InputError: another ending, a file that is not what its ending says, no translated unit, or none in the language
+            pair.
     """
     ending = Path(path).suffix.lower()
-    document = read_as(ending, Path(path), source=source, every=every, lp=lp, columns=columns)
+    document = read_as(ending, Path(path), source, selection)
     if source is None:
         document = with_key_warnings(document)
     if not document.units:
@@ -51,6 +45,7 @@ def read_document(
             return document
         why = f" that is ready ({', '.join(sorted(set(document.unready.values())))}; --all)" if document.unready else ""
         raise InputError(f"{path}: no unit in this file has a translation{why}")
+    lp = selection.lp
     if lp is None:
         return document
     named = [(unit.segment.known.source_language, unit.segment.known.target_language) for unit in document.units]
@@ -64,31 +59,15 @@ def read_document(
     return document.only(fits, f"not {lp}")
 
 
-def read_as(
-    ending: str,
-    path: Path,
-    *,
-    source: str | Path | None,
-    every: bool,
-    lp: str | None,
-    columns: tuple[str, str] | None = None,
-) -> Document:
+def read_as(ending: str, path: Path, source: str | Path | None, selection: Selection) -> Document:
     """The texts of a file as of one whose name has this ending, in all languages unless the format has one a reading;
-    it may have no unit. The arguments are those of `read_document`."""
-    if columns is not None and ending not in (".csv", ".tsv"):
+    it may have no unit. `source` is that of `read_document`."""
+    if selection.columns is not None and ending not in (".csv", ".tsv"):
         raise no_effect_error("--columns", f"{path}, which is not a table")
-    if ending == ".xcstrings":
-        return read_catalog_pair(path, every=every, lp=lp)
-    if source is not None:
-        return read_pair(Path(source), path, reader_of(ending), every=every)
-    if is_key_file(path) and ending not in _READERS:
+    if source is not None and ending != ".xcstrings":
+        return read_pair(Path(source), path, reader_of(ending), selection)
+    if ending in _READERS:
+        return _READERS[ending](path, selection)
+    if is_key_file(path):
         raise InputError(f"{path} has texts in one language; give its source file too: -s SOURCE{ending} -t {path}")
-    if ending == ".tmx":
-        return read_tmx(path, None if lp is None else language_pair(lp))
-    if ending not in _READERS:
-        raise InputError(
-            f"{path}: give a file that ends in {', '.join(_READERS)}, .tmx or .xcstrings; plain texts go to -s and -t"
-        )
-    if _READERS[ending] is read_table:
-        return read_table(path, every, lp, columns)
-    return _READERS[ending](path, every)
+    raise InputError(f"{path}: give a file that ends in {', '.join(_READERS)}; plain texts go to -s and -t")

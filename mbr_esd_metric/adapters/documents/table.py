@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.documents.columns import find_columns, missing_columns
-from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
+from mbr_esd_metric.adapters.documents.document import READY, Checked, Document, Names, Selection, TranslationUnit
 from mbr_esd_metric.core.annotation import CORRECTION
 from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError, OptionError
@@ -51,14 +51,13 @@ def _formula(text: str) -> bool:
     return text.lstrip("'").startswith(_FORMULAS)
 
 
-def read_table(
-    path: Path, every: bool = False, lp: str | None = None, chosen: tuple[str, str] | None = None
-) -> Document:
-    """The rows of a table with a header; those without a source, and unless `every` those that a column says are not
-    ready, are left out. `lp` and `chosen` are those of `find_columns`.
+def read_table(path: Path, selection: Selection = READY) -> Document:
+    """The rows of a table with a header; those without a source, and unless `selection.every` those that a column says
+    are not ready, are left out. `find_columns` finds the columns of source and target.
 
     Cells of a TSV are literal, unless `is_quoted` says that they are quoted.
     """
+    lp, chosen = selection.lp, selection.columns
     separator = _SEPARATOR.match(whole_text(path))
     delimiter = separator[1] if separator else _delimiter(path, lp, chosen)
     literal = path.suffix.lower() == ".tsv" and delimiter == "\t" and not is_quoted(path)
@@ -85,7 +84,7 @@ def read_table(
         if not source:
             empty.append(name)
             continue
-        if not every and (why := at.unready(cells)):
+        if not selection.every and (why := at.unready(cells)):
             unready[name] = why
             continue
         pair = at.languages

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
+from mbr_esd_metric.adapters.documents.document import READY, Document, Selection, issue_comment, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
     Closing,
     Content,
@@ -26,7 +26,7 @@ from mbr_esd_metric.adapters.documents.markup import (
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.messages import number_of
-from mbr_esd_metric.prompting.languages import language_code
+from mbr_esd_metric.prompting.languages import language_code, language_pair
 
 #: A language and its text.
 _Variant = tuple[str, Content]
@@ -41,12 +41,12 @@ _UNREADY: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def read_xliff(path: Path, every: bool = False) -> Document:
+def read_xliff(path: Path, selection: Selection = READY) -> Document:
     """The units of an XLIFF file; segments are units of their own: those of 2.x, and of 1.2 (Trados, Okapi) each
     `mrk` of the type "seg" in the target with the one of its `mid` in the source.
 
-    Left out unless `every`: units with ``translate="no"``, new or to be translated, in their initial state, not
-    started, rejected or locked, and units with a second target, of which the first is read.
+    Left out unless `selection.every`: units with ``translate="no"``, new or to be translated, in their initial state,
+    not started, rejected or locked, and units with a second target, of which the first is read.
     """
     units: list[XmlUnit] = []
     texts: dict[str, Content] = {}
@@ -99,7 +99,7 @@ def read_xliff(path: Path, every: bool = False) -> Document:
 
     xml = read_xml(path, ("source", "target", "seg-source", "originalData", "tag"), closed, _id)
     prefix, first = declaration(xml)
-    return document_of(xml, units, partial(_issue, prefix, v2), every=every, first=first)
+    return document_of(xml, units, partial(_issue, prefix, v2), every=selection.every, first=first)
 
 
 def _problems(element: Element) -> list[str]:
@@ -140,17 +140,18 @@ def _issue(prefix: str, v2: bool, id_: str, text: str, span: ErrorSpan) -> str:
     )
 
 
-def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
+def read_tmx(path: Path, selection: Selection = READY) -> Document:
     """The translation units of a TMX file, none of which says that it is not ready.
 
     Args:
         path: the file.
-        pair: the languages of source and target; by default the source language is the one that the unit says, or else
-            the header, and the target language the only other one.
+        selection: its `lp` has the languages of source and target; by default the source language is the one that the
+            unit says, or else the header, and the target language the only other one.
 
     Raises:
         InputError: no text in the source language, without a pair several target languages, or no unit in the pair's.
     """
+    pair = None if selection.lp is None else language_pair(selection.lp)
     units: list[XmlUnit] = []
     variants: list[_Variant] = []
     found: dict[str, None] = {}

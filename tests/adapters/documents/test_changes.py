@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.documents.changes import changed_from, older_files
-from mbr_esd_metric.adapters.documents.document import Document
+from mbr_esd_metric.adapters.documents.document import Document, Selection
 from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.errors import InputError, MbrEsdError
 
@@ -32,9 +32,9 @@ def strings(path: str, **texts: str) -> None:
 
 
 def changed(old: str, *paths: str, source: str | None = None, every: bool = False) -> list[Document]:
-    documents = [read_document(path, source=source, every=every) for path in paths]
+    documents = [read_document(path, Selection(every), source=source) for path in paths]
     with older_files(old, documents) as older:
-        return [changed_from(one, older, every=every, name=old) for one in documents]
+        return [changed_from(one, older, Selection(every), old) for one in documents]
 
 
 def keys(documents: list[Document]) -> list[list[str]]:

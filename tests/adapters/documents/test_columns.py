@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.documents.columns import parse_columns
-from mbr_esd_metric.adapters.documents.document import Document
+from mbr_esd_metric.adapters.documents.document import Document, Selection
 from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.segment import Context
 from mbr_esd_metric.errors import OptionError
@@ -21,7 +21,7 @@ def read(
     path: Path, header: str, *rows: str, lp: str | None = None, columns: tuple[str, str] | None = None
 ) -> Document:
     path.write_text("\n".join((header, *rows, "")), encoding="utf-8")
-    return read_document(path, lp=lp, columns=columns)
+    return read_document(path, Selection(lp=lp, columns=columns))
 
 
 def texts(document: Document) -> list[tuple[str, str]]:
@@ -59,7 +59,7 @@ def test_columns_have_any_names_where_the_user_says_them(tmp_path: Path) -> None
     po = tmp_path / "p.po"
     po.write_text('msgid "A door."\nmsgstr "Eine Tür."\n', encoding="utf-8")
     with pytest.raises(OptionError, match="--columns has no effect with .*, which is not a table"):
-        read_document(po, columns=("a", "b"))
+        read_document(po, Selection(columns=("a", "b")))
 
 
 def test_what_is_missing_is_said_with_the_options_that_help(tmp_path: Path) -> None:
@@ -107,6 +107,6 @@ def test_rows_that_are_not_ready_are_left_out(
         document.units
     ) == len(ready)
     assert list(document.unready.values()) == [why.format(one) for one in not_ready]
-    assert len(read_document(tmp_path / "t.csv", every=True).units) == len(cells)
+    assert len(read_document(tmp_path / "t.csv", Selection(every=True)).units) == len(cells)
     marked = _mark(document, tmp_path / "o.csv").decode().splitlines()
     assert all(line.endswith(",,") for line in marked[1 + len(ready) :])

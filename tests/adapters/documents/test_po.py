@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.documents.document import Checked
+from mbr_esd_metric.adapters.documents.document import Checked, Selection
 from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.adapters.test_documents import FILES, _mark, _read
@@ -32,7 +32,7 @@ def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) ->
         ("8", "", "two", "zwei\u2028\x0czwei"),
     ]
     assert (document.empty, document.unready) == (("2",), {"old": "fuzzy", "7": "fuzzy"})
-    assert len(read_document(path, every=True).units) == 8
+    assert len(read_document(path, Selection(every=True)).units) == 8
     assert _mark(document, tmp_path / "o.po") == path.read_bytes()
     marked = _mark(document, tmp_path / "o.po", umenu="Feuer", umany0="Hund", umany1="e", u5="ein")
     lines = marked.split(ending.encode())

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from mbr_esd_metric.adapters.documents.document import Document
+from mbr_esd_metric.adapters.documents.document import Document, Selection
 from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.segment import Context
@@ -29,7 +29,7 @@ def test_segments_of_trados_are_units(tmp_path: Path) -> None:
     assert _texts(document) == [*expected, ("f/w", "The new one", "Der neue")]
     assert document.empty == ("f/u/6", "f/v/8")
     assert list(document.unready.values()) == ["no conf", 'conf="RejectedSignOff"', 'locked="true"']
-    assert len(read_document(path, every=True).units) == 7
+    assert len(read_document(path, Selection(every=True)).units) == 7
     # Each is marked by itself, in `seg-source` too; marked again without errors, the file is as it was.
     both = Annotation([ErrorSpan(0, 4, "major"), ErrorSpan(0, 6, "minor", side="source")])
     marked = _mark(document, tmp_path / "o.sdlxliff", *[both] * 3, Annotation()).decode()
@@ -70,7 +70,7 @@ def test_units_that_are_not_ready() -> None:
         ("12 (2)", ""),
     ]
     assert document.empty == ("7",)  # codes alone
-    every = read_document(FILES / "states.mqxliff", every=True)
+    every = read_document(FILES / "states.mqxliff", Selection(every=True))
     assert (len(every.units), every.units[5].segment.translation, dict(every.unready)) == (12, "Er", {})
 
 
@@ -134,10 +134,10 @@ def test_the_language_pair_chooses_among_several_languages() -> None:
         ("en-ar", [("Yes", "نعم")], ("2",)),
         ("de-fr", [("Ja", "Oui"), ("Eine Tür", "Une porte")], ()),
     ):
-        document = read_document(path, lp=lp)
+        document = read_document(path, Selection(lp=lp))
         assert [(unit.segment.source, unit.segment.translation) for unit in document.units] == texts
         assert document.empty == empty
-    refused("no unit in en and ja; the file's languages are en, ar, de, fr", read_document, path, lp="en-ja")
+    refused("no unit in en and ja; the file's languages are en, ar, de, fr", read_document, path, Selection(lp="en-ja"))
     # Also where no unit has more than two languages.
     refused("translations into de, fr", read_document, FILES / "two-targets.tmx")
 
@@ -147,7 +147,7 @@ def test_regions_are_told_apart() -> None:
     path = FILES / "regions.tmx"
     refused("translations into pt-PT, pt-BR; choose", read_document, path)
     for lp, translation in (("en-pt", "Cor"), ("en-pt-BR", "Côr"), ("en-pt_BR", "Côr"), ("en-US-en-GB", "Colour")):
-        (unit,) = read_document(path, lp=lp).units
+        (unit,) = read_document(path, Selection(lp=lp)).units
         assert (unit.segment.source, unit.segment.translation) == ("Color", translation)
 
 
@@ -160,7 +160,7 @@ def test_a_note_names_the_variant_that_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "m.tmx"
     path.write_text(f'<tmx version="1.4"><header srclang="en"/><body><tu tuid="a">{variants}</tu></body></tmx>')
     for lp, text, taken in (("en-de", "Tür", "de"), ("en-de-AT", "Türe", "de-AT"), ("en-de-CH", "Türe", "de-AT")):
-        document = read_document(path, lp=lp)
+        document = read_document(path, Selection(lp=lp))
         assert [unit.segment.translation for unit in document.units] == [text]
         assert document.notes == (
             "1 unit with several texts in one language, of which one is read, such as unit a: the first in "

@@ -10,10 +10,12 @@ from functools import cache
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import (
+    READY,
     Checked,
     Document,
     MissingKey,
     Names,
+    Selection,
     TranslationUnit,
     issue_comment,
 )
@@ -35,18 +37,18 @@ _SAME_TIMES = 0.5
 _ENOUGH = 200
 
 
-def read_pair(source: Path, target: Path, reader: Reader, *, every: bool = False) -> Document:
+def read_pair(source: Path, target: Path, reader: Reader, selection: Selection = READY) -> Document:
     """The document of a source file and its translation. Keys that only one of them has are named, not paired.
 
     A plural form of the translation belongs to the same form of the source, or else to its form for other counts.
     Languages are those that the files or their names say; a source that says none is read for it.
     """
-    return _document(_read(source, reader), _read(target, reader), every)
+    return _document(_read(source, reader), _read(target, reader), selection.every)
 
 
-def read_catalog_pair(path: Path, *, every: bool = False, lp: str | None = None) -> Document:
+def read_catalog_pair(path: Path, selection: Selection = READY) -> Document:
     """The document of a string catalogue of Apple, whose file has all languages; `lp` chooses among several."""
-    return _document(*read_catalog(path, lp), every)
+    return _document(*read_catalog(path, selection.lp), selection.every)
 
 
 def _read(path: Path, reader: Reader) -> StringFile:

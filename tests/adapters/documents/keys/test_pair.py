@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.adapters.documents.document import Selection
 from mbr_esd_metric.adapters.documents.reading import read_document
 from tests.helpers.refused import refused
 
@@ -167,7 +168,7 @@ def test_plural_forms_know_their_numbers(tmp_path: Path) -> None:
 
 def test_a_catalogue_has_all_languages() -> None:
     path = FILES / "Localizable.xcstrings"
-    document = read_document(path, lp="en-de")
+    document = read_document(path, Selection(lp="en-de"))
     assert [(one.line, one.key, one.segment.source, one.segment.translation) for one in document.units] == [
         (7, "Add harbour", "Add harbour", "Hafen hinzufügen"),
         (18, "boats[one]", "%lld boat", "%lld Boot"),
@@ -176,8 +177,8 @@ def test_a_catalogue_has_all_languages() -> None:
     assert document.unready == {"Old": 'extractionState="stale"'}
     assert [one.key for one in document.missing] == ["Share"]
     refused("translations into de, fr; choose a language, such as --lp en-de", read_document, path)
-    refused("no translation into ja; the file's languages are de, fr", read_document, path, lp="en-ja")
-    refused("the source language is en, not pl", read_document, path, lp="pl-de")
+    refused("no translation into ja; the file's languages are de, fr", read_document, path, Selection(lp="en-ja"))
+    refused("the source language is en, not pl", read_document, path, Selection(lp="pl-de"))
 
 
 @pytest.mark.parametrize(
