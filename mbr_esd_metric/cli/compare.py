@@ -139,7 +139,7 @@ def _rows(path: str) -> Iterator[_Row]:
         raise InputError(f"{path} contains human ratings; specify the output of a metric")
     if kind == "comet":
         for row in read_judged(Path(path)):
-            texts, score = (row.segment.source, row.segment.translation), SampledScore(row.number, 0.0)
+            texts, score = (row.segment.source, row.segment.translation), SampledScore(row.score_or_nan, 0.0)
             yield _Row(row.segment.system, row.place, *texts, score, row.input_mqm, row.settings, row.unsure)
     elif kind == "decisions":
         for one in read_decisions(path):

@@ -244,7 +244,7 @@ def _show(
     decides = limits(one.settings.model for rows in judged.values() for one in rows)
     for limit in decides:
         (logger.warning if has_gate(args) else logger.info)(limit)
-    scores = {path: mean([one.number for one in rows]) for path, rows in judged.items()}
+    scores = {path: mean([one.score_or_nan for one in rows]) for path, rows in judged.items()}
     note = _write(args, texts, data)
     status = 0
     if args.summary or has_gate(args):
@@ -252,7 +252,7 @@ def _show(
         status = close_score_gate(args, texts, judged, scores, shares, every, decides)
     if not args.only_system:
         for path, one in _in_order(texts, data):
-            print(f"{printable(path)}\tSegment {printable(one.name)}\tscore: {one.number:.4f}")
+            print(f"{printable(path)}\tSegment {printable(one.name)}\tscore: {one.score_or_nan:.4f}")
     _print_systems(texts, scores, shares)
     if args.to_json:
         print(printable(f"Predictions saved in: {args.to_json}."))
@@ -301,7 +301,7 @@ def write_errors_of(
 
     count = 0
     for path, target in marked_files(output, texts.documents).items():
-        checked = [None if one.refused else Checked(one.errors, one.number) for one in data[path]]
+        checked = [None if one.refused else Checked(one.errors, one.score_or_nan) for one in data[path]]
         target.parent.mkdir(parents=True, exist_ok=True)
         texts.documents[path].mark(checked, target)
         count += sum(len(one.annotation) for one in checked if one)
@@ -348,7 +348,7 @@ def with_error_free(
     for system, rows in data.items():
         scored = [not is_blank(one.segment.translation) and one.input_score is not None for one in rows]
         translations = [
-            ScoredTranslation(one.number, one.annotation, len(one.segment.translation), lp or "")
+            ScoredTranslation(one.score_or_nan, one.annotation, len(one.segment.translation), lp or "")
             for one in compress(rows, scored)
         ]
         clean = iter(model.clean(translations).tolist() if translations else ())

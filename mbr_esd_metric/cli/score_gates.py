@@ -109,12 +109,11 @@ def _checks(
         yield found.and_judged(unjudged, path)
     if args.min_segment is not None:
         scored = [one for one in rows if one.input_score is not None]
-        lowest = min(scored, default=None, key=lambda one: one.number)
-        passed = (
-            f"no segment of {path} has a score"
-            if lowest is None
-            else f"the lowest score of {path} is {lowest.number:.4f} ({lowest.place}), at least {args.min_segment:g}"
-        )
+        lowest = min(scored, default=None, key=lambda one: one.score_or_nan)
+        passed = f"no segment of {path} has a score"
+        if lowest is not None:
+            given = f"{lowest.score_or_nan:.4f} ({lowest.place})"
+            passed = f"the lowest score of {path} is {given}, at least {args.min_segment:g}"
         failed = _failed(rows, lambda one: _too_low(one, args.min_segment))
         what = f"of {path} scored less than {args.min_segment:g}"
         found = Check.of_segments(f"{path} --min-segment {args.min_segment:g}", failed, what, passed)
@@ -140,7 +139,7 @@ def _no_verdict(one: JudgedSegment) -> str | None:
 
 
 def _too_low(one: JudgedSegment, least: float) -> str | None:
-    return f"{one.number:.4f}" if one.number < least - _TOLERANCE else None
+    return f"{one.score_or_nan:.4f}" if one.score_or_nan < least - _TOLERANCE else None
 
 
 def _marked(one: JudgedSegment, severity: str) -> str | None:
@@ -236,7 +235,7 @@ def changed_table(documents: Mapping[str, Document], data: Mapping[str, Sequence
             one.place.line,
             _as_code(one.segment.source),
             _as_code(one.segment.translation),
-            one.number,
+            one.score_or_nan,
         )
         for path, segments in data.items()
         for one in segments

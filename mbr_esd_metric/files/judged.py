@@ -114,7 +114,7 @@ class JudgedSegment:
         return self.place.id or self.segment.label
 
     @property
-    def number(self) -> float:
+    def score_or_nan(self) -> float:
         """The score that was given, NaN if none was."""
         return math.nan if self.input_score is None else self.input_score
 
@@ -170,14 +170,14 @@ class JudgedSegment:
             mqm,
             place,
             Settings(words["model"], signature, str(path)),
-            words["data_warning"],
-            parts,
-            words["corrected"],
-            "omissions" in row,
-            row.get("unsure") is True,
-            words["refused"],
-            words["ref"] or None,
-            row["error_free"] if isinstance(row.get("error_free"), bool) else None,
+            parts=parts,
+            marks_source="omissions" in row,
+            unsure=row.get("unsure") is True,
+            error_free=row["error_free"] if isinstance(row.get("error_free"), bool) else None,
+            reference=words["ref"] or None,
+            data_warning=words["data_warning"],
+            corrected=words["corrected"],
+            refused=words["refused"],
         )
 
     def of(self, segment: Segment) -> JudgedSegment:
