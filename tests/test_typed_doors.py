@@ -23,8 +23,8 @@ decide([], "Ein Hund.", rule=3)
 
 
 def test_arguments_are_the_options() -> None:
-    assert list(DecisionFields.__annotations__) == list(FIELDS)
-    assert set(ModelFields.__annotations__) == {*OPTIONS, *FIELDS}
+    assert list(DecisionFields.__annotations__) == list(FIELDS), "decoding/options.py"
+    assert set(ModelFields.__annotations__) == {*OPTIONS, *FIELDS}, "metric/card.py"
 
 
 def test_a_misspelt_option_is_a_type_error(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The options of a decision, with their values and meanings, as one value.
 
 The arguments of `decide`, the options of a model name and those of the command line are made from the fields below, so
-a new option is one field here. A model name gives every value as text, so `__post_init__` makes one of True and False.
+a new option is one field here (and, for type checkers, of `DecisionFields`). A model name gives every value as text,
+so `__post_init__` makes one of True and False.
 """
 
 from __future__ import annotations

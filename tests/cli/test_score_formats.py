@@ -126,6 +126,6 @@ def test_pairs_are_in_the_format_of_the_candidates(out: Run, folder: Path, mbr_e
     row = json.loads((folder / "compact.pairs" / "train.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert row["chosen"][0]["content"] != row["rejected"][0]["content"]
     message = mbr_esd("distill pairs mixed.jsonl -o mixed.pairs", status=1).err
-    assert "have the format compact, but pairs have json" in message
+    assert f"have the format {OTHERS[0]}, but pairs have json" in message
     message = mbr_esd(f"score -s src.txt -t A.txt --model mbr-esd-demo?candidates=mixed.jsonl&n={N}", status=1).err
     assert "mixed.jsonl has candidates in several formats" in message

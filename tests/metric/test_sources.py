@@ -19,6 +19,7 @@ from mbr_esd_metric.cli.models import engine_problems
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.files.records import write_records
+from mbr_esd_metric.generation.engine import ENGINES, NO_MODEL
 from mbr_esd_metric.generation.pretrained import model_name
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.cards import load_card
@@ -184,11 +185,14 @@ def test_only_the_ways_to_a_server_are_listed() -> None:
     with FakeServer("one", dialect="llamacpp") as server:
         problems = engine_problems(load_card(f"mbr-esd-server?server={server.url}"))
     batch = "the server uses dialect=llamacpp, which has no batch API; use engine=server"
-    assert problems == {"server": None, "batch": batch}
+    assert (problems["server"], problems["batch"]) == (None, batch)
+    assert NO_MODEL not in problems
+    assert not any(ENGINES.get(name).loads_weights for name in problems)
     down = engine_problems(load_card(f"mbr-esd-server?server={server.url[:-3]}/other"))
     assert down["batch"] == down["server"] is not None
-    lacking = engine_problems(load_card("mbr-esd-server")).values()
-    assert all("specify your server: mbr-esd-server?server=URL" in str(problem) for problem in lacking)
+    lacking = engine_problems(load_card("mbr-esd-server"))
+    for name in ("server", "batch"):
+        assert "specify your server: mbr-esd-server?server=URL" in str(lacking[name])
 
 
 @pytest.mark.parametrize(
