@@ -27,7 +27,7 @@ PACKAGE = "mbr_esd_metric"
 MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 #: Row -> its limit.
 LIMITS = {
-    "package: lines": 35_000,
+    "package: lines": 35_500,
     "package: modules": 210,
     "options of all verbs": 145,
     "options in a model's name": 34,
@@ -41,7 +41,7 @@ LIMITS = {
     "tests: lines": 24_500,
     "scripts: lines": 6_000,
     "docs: words": 25_500,
-    "evidence: words": 12_000,
+    "evidence: words": 12_500,
 }
 
 
