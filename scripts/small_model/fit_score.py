@@ -1,23 +1,23 @@
 """Calibrates the score of the small model on human ratings, with the length of the source as a feature.
 
-    python scripts/small_model/fit_score.py MODEL_FOLDER --rated 2020_en-de.tsv.gz 2022_en-ru_dev.tsv.gz --slope 1
+    python scripts/small_model/fit_score.py MODEL_FOLDER --rated 2020_en-de.tsv.gz 2022_en-ru_dev.tsv.gz
 
 A sample of translations from each file is scored; for newstest2020, from the documents that are held out from training.
-Let p be the human MQM penalty, and z minus the logarithm of one plus the penalty of the model. Least squares give
+Let p be the penalty of the model in MQM points, without `points` and `points_by_length` of the ``score`` in its
+``config.json``, and n the number of source tokens. The calibrated penalty is, before smoothing near 0,
 
-    -log(1 + p) = a + b z + c log(1 + tokens of the source)
+    p + points + points_by_length log(1 + n)
 
-so the new weights of the score (`score` in the folder's ``config.json``) are a + b times the old intercept, b times the
-old weights, and c for `length`. They are printed in the format of `encoder_folder.py pack`. `--slope` fixes b: with 1,
-the ranking of the translations of a source does not change, except for scores clipped at 0. The table has Spearman's
-correlation over all translations of each file and the mean absolute error in points, before and after, with the fit on
-the other files.
+`points_by_length` is the largest value of a grid whose Spearman correlation with human ratings, over all translations
+of a file and averaged over the files, is at most .002 below the best. `points` makes the median error 0, so that the
+mean absolute error is least. The ranking of the translations of one source does not change. The table has Spearman and
+the mean absolute error in points of each file, before and after. The weights are printed in the format of
+`encoder_folder.py pack`.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,8 +29,10 @@ from mbr_esd_metric import load_metric
 from mbr_esd_metric.generation.encoder import SECTION, Encoder, OnnxEncoder
 from mbr_esd_metric.metaeval import correlation
 
-#: For each translation: z, log(1 + tokens of the source), and -log(1 + human penalty).
+#: For each translation: the model's penalty, log(1 + tokens of the source), and the human penalty.
 Rows = npt.NDArray[np.float64]
+#: Values of `points_by_length`, and how far below the best correlation the largest may be.
+_GRID, _BELOW = np.arange(0, 3.01, 0.1), 0.002
 
 
 def rows_of(model: str, path: str, encoder: Encoder, most: int, seed: int) -> Rows:
@@ -41,51 +43,47 @@ def rows_of(model: str, path: str, encoder: Encoder, most: int, seed: int) -> Ro
         system = sorted(rated)[len(pairs) % len(rated)]
         translation, points = rated[system]
         pairs.append({"src": source, "mt": translation})
-        people.append(-math.log1p(-points))
+        people.append(-points)
     said = load_metric(model).predict(pairs, progress_bar=False).metadata.mqm
     lengths = [one.sides.count(1) for one in encoder.tokens([(pair["mt"], pair["src"]) for pair in pairs])]
-    return np.column_stack([-np.log1p(-np.array(said)), np.log1p(lengths), people])
+    return np.column_stack([-np.array(said), np.log1p(lengths), people])
 
 
-def fitted(rows: Rows, slope: float | None = None) -> list[float]:
-    """a, b and c; b is `slope` if specified."""
-    z, length, people = rows.T
-    ones = np.ones(len(rows))
-    if slope is None:
-        a, b, c = np.linalg.lstsq(np.column_stack([ones, z, length]), people, rcond=None)[0].tolist()
-        return [a, b, c]
-    a, c = np.linalg.lstsq(np.column_stack([ones, length]), people - slope * z, rcond=None)[0].tolist()
-    return [a, slope, c]
+def fitted(files: Sequence[Rows]) -> tuple[float, float]:
+    """`points_by_length` and `points`."""
+    means = [np.mean([spearman(rows, slope) for rows in files]) for slope in _GRID]
+    slope = float(_GRID[np.flatnonzero(means >= max(means) - _BELOW)[-1]])
+    every = np.concatenate(list(files))
+    return slope, float(np.median(every[:, 2] - every[:, 0] - slope * every[:, 1]))
 
 
-def cells(rows: Rows, weights: Sequence[float]) -> list[str]:
+def spearman(rows: Rows, slope: float) -> float:
+    """The correlation of penalties with people's, with this weight of the length."""
+    return correlation(rows[None, :, 2], (rows[:, 0] + slope * rows[:, 1])[None], "spearman")
+
+
+def cells(rows: Rows, slope: float, points: float) -> list[str]:
     """Spearman's correlation, and the mean absolute error in points."""
-    z = np.minimum(weights[0] + rows[:, :2] @ np.array(weights[1:]), 0.0)
-    flat = correlation(rows[None, :, 2], z[None], "spearman")
-    error = np.abs(np.expm1(-z).clip(max=25) - np.expm1(-rows[:, 2])).mean()
-    return [f"{flat:.3f}", f"{error:.2f}"]
+    penalty = (rows[:, 0] + slope * rows[:, 1] + points).clip(0, 25)
+    return [f"{spearman(rows, slope):.3f}", f"{np.abs(penalty - rows[:, 2]).mean():.2f}"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", help="folder of the small model")
+    parser.add_argument("model", help="folder of the small model, whose score has no points yet")
     parser.add_argument("--rated", nargs="+", required=True, metavar="FILE", help="annotations of people")
     parser.add_argument("--held-out", nargs="+", default=[], metavar="FILE", help="that the fit does not see")
     parser.add_argument("--most", type=int, default=600, help="translations of each file (default: %(default)s)")
-    parser.add_argument("--slope", type=float, metavar="B", help="b (default: fitted)")
     args = parser.parse_args()
     encoder = OnnxEncoder(Path(args.model))
-    files = [*args.rated, *args.held_out]
-    rows = {path: rows_of(args.model, path, encoder, args.most, 0) for path in files}
-    table = {}
-    for path in files:
-        others = np.concatenate([rows[other] for other in args.rated if other != path])
-        table[Path(path).name] = [*cells(rows[path], (0.0, 1.0, 0.0)), *cells(rows[path], fitted(others, args.slope))]
+    weights = encoder.config[SECTION]["score"]
+    if {"points", "points_by_length"} & set(weights):
+        parser.error(f"the score of {args.model} has points already; pack the model without them")
+    rows = {path: rows_of(args.model, path, encoder, args.most, 0) for path in [*args.rated, *args.held_out]}
+    slope, points = fitted([rows[path] for path in args.rated])
+    table = {Path(path).name: [*cells(of, 0.0, 0.0), *cells(of, slope, points)] for path, of in rows.items()}
     print_table("file", ["Spearman", "error", "fitted: Spearman", "error"], table)
-    a, b, c = fitted(np.concatenate([rows[path] for path in args.rated]), args.slope)
-    old = encoder.config[SECTION]["score"]
-    weights = {name: b * value for name, value in old.items() if name != "intercept"}
-    weights = {"intercept": a + b * old.get("intercept", 0.0), **weights, "length": c}
+    weights |= {"points": points, "points_by_length": slope}
     print("\n--score", *(f"{name}={value:.3f}" for name, value in weights.items()))
 
 

@@ -11,9 +11,10 @@ possible, so that errors form spans:
 where C_i is the maximal coupling of p_{i-1} and p_i, and k is 0.9 or the ``persistence`` of the model. The greedy
 candidate is the most probable path.
 
-Each candidate ends with a score for ``score=given``: ``-min(25, exp(z) - 1)``. By default, it is minus the expected MQM
-penalty of the spans. Models of this package have a section ``mbr_esd_metric`` in their configuration: ``embeddings``
-(the embedded model), ``persistence``, ``score`` (the weights of z, see `TaggerEngine._features`), and ``odds``, a
+Each candidate ends with a score for ``score=given``, minus the penalty ``min(25, exp(-z) - 1)``. By default, it is
+minus the expected MQM penalty of the spans. Models of this package have a section ``mbr_esd_metric`` in their
+configuration: ``embeddings`` (the embedded model), ``persistence``, ``score`` (the weights of z, see
+`TaggerEngine._features`; and those of `_penalty` for the source length), and ``odds``, a
 factor on the odds of errors in candidates, but not in the score, which sets the share of good translations with marked
 errors.
 
@@ -56,6 +57,10 @@ from mbr_esd_metric.prompting.sentences import Part, parts
 _LABELS = ("ok", "minor", "major")
 #: Features of the score: means over tokens of the logits of these labels, if the model has them, otherwise 0.
 _MEANS = ("quality", "rating", "edited")
+#: Weights of the penalty itself: points, and points for each unit of ``log(1 + n)``, n the number of source tokens.
+_OF_PENALTY = ("points", "points_by_length")
+#: Points within which a penalty near 0 is smoothed, so that the order of translations of one source stays.
+_SMOOTH = 0.5
 _PERSISTENCE = 0.9
 _POINTS = np.array([0.0, 1.0, 5.0])
 #: The minimum probability, which keeps log-probabilities finite.
@@ -127,7 +132,7 @@ class TaggerEngine(PretrainedEngine):
         self._persistence = float(section.get("persistence", _PERSISTENCE))
         self._odds = np.array([1.0, *[float(section.get("odds", 1.0))] * 2])
         self._mix: Mapping[str, float] = section.get("score") or {"total": 1.0}
-        if unknown := set(self._mix) - {"intercept", "total", "length", *_MEANS}:
+        if unknown := set(self._mix) - {"intercept", "total", "length", *_MEANS, *_OF_PENALTY}:
             raise EngineError(f"{options.model}: unknown feature {min(unknown)!r} of the score in its config.json")
         self.encoder = encoder
 
@@ -155,9 +160,7 @@ class TaggerEngine(PretrainedEngine):
         self, request: Request, windows: Sequence[tuple[Window, Matrix]], sampling: Sampling
     ) -> tuple[Candidate, ...]:
         sides = self._probabilities(request, windows)
-        features = self._features(sides, windows)
-        z = self._mix.get("intercept", 0.0) + sum(self._mix.get(name, 0.0) * value for name, value in features.items())
-        score = -min(25.0, math.expm1(max(0.0, min(-z, 4.0))))
+        score = -self._penalty(self._features(sides, windows))
         weighted = [side * self._odds for side in sides]
         chain = TagChain([side / side.sum(1, keepdims=True) for side in weighted], self._persistence)
         if sampling.greedy:
@@ -201,6 +204,17 @@ class TaggerEngine(PretrainedEngine):
                     at += 1
         least = [np.maximum(side, _LEAST) for side in sides]
         return [side / side.sum(1, keepdims=True) for side in least]
+
+    def _penalty(self, features: Mapping[str, float]) -> float:
+        """The MQM penalty that a score states, in [0, 25]. With the weights `_OF_PENALTY`, people's penalties of long
+        sources are higher: of x = exp(-z) - 1 + points + points_by_length log(1 + n) it is s log(1 + exp(x / s))."""
+        mix = self._mix
+        z = mix.get("intercept", 0.0) + sum(mix.get(name, 0.0) * value for name, value in features.items())
+        penalty = math.expm1(min(-z, 4.0))
+        if not any(name in mix for name in _OF_PENALTY):
+            return min(25.0, max(0.0, penalty))
+        penalty += mix.get("points", 0.0) + mix.get("points_by_length", 0.0) * features["length"]
+        return min(25.0, float(np.logaddexp(0.0, penalty / _SMOOTH)) * _SMOOTH)
 
     def _features(self, sides: Sequence[Matrix], windows: Sequence[tuple[Window, Matrix]]) -> dict[str, float]:
         """The features of the score: the means of `_MEANS`; `total`, ``-log(1 + e)``, where e is the expected MQM

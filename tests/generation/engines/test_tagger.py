@@ -151,6 +151,14 @@ def test_the_score_is_mixed_as_the_configuration_says_and_others_are_refused(tmp
         (one,) = sampled(TaggerEngine(options), request(SOURCE * times, TRANSLATION * times, n=1))
         score = float((one.text or "").rpartition(" ")[2])
         assert score == pytest.approx(-min(25.0, length * times), rel=0.02)
+    for points in (-2.0, 1.0):  # near 0 the penalty is smooth: never 0, and in the order of the model's
+        weights = {"intercept": -math.log(3), "points": points, "points_by_length": 0.5}
+        (one,) = sampled(
+            TaggerEngine(EngineOptions(model=str(made(tmp_path, score=weights)), device="cpu")), request(n=1)
+        )
+        penalty = 2.0 + points + 0.5 * math.log1p(length)
+        score = float((one.text or "").rpartition(" ")[2])
+        assert score == pytest.approx(-0.5 * math.log1p(math.exp(penalty / 0.5)), abs=1e-4)
     with pytest.raises(EngineError, match="'luck'"):
         TaggerEngine(EngineOptions(model=str(made(tmp_path, score={"luck": 1})))).load()
     with pytest.raises(EngineError, match="no label 'ok' but O, B-PER"):
