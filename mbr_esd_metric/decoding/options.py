@@ -63,8 +63,8 @@ class DecisionOptions:
         "uniform",
         "weights of the support candidates in the expected utility",
         lambda: WEIGHTINGS,
-        takes="uniform; model: its probabilities; agreement: one weight per annotator, learnt from the agreement "
-        "between them",
+        takes="uniform; model: the model's probabilities; agreement: one weight per annotator, learnt from the "
+        "agreement between them",
         short="w",
     )
     invalid: str = _option(
@@ -78,8 +78,8 @@ class DecisionOptions:
         "word",
         "occurrence to which a span's text is matched",
         lambda: LOCATIONS,
-        takes="word: the first as whole words, or else inside a word; first: the first one, as in the paper; "
-        "successive: the next one each time",
+        takes="word: the first as whole words, otherwise inside a word; first: the first of any kind, as in the paper; "
+        "successive: for a repeated text, the next one each time",
         short="loc",
     )
     format: str = _option(
@@ -90,7 +90,7 @@ class DecisionOptions:
         "score to report",
         lambda: SCORES,
         takes="chosen: of the chosen answer; expected: the mean over the candidates, with its standard deviation; "
-        "given: the same for the scores stated in the answers (formats esa, gemba-mqm and tags)",
+        "given: the mean of the scores stated in the answers (formats esa, gemba-mqm and tags)",
     )
     blank: str = _option(
         "worst",
@@ -107,7 +107,7 @@ class DecisionOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "checks", str(self.checks).lower())
         if self.rule not in RULES.builtin and self.rule not in RULES.names():
-            # An unknown name means a rule that needs no human annotations.
+            # The suggestions for an unknown name are rules that need no human annotations.
             raise unknown("rule", self.rule, rules(references=False))
         RULES.check(self.rule)
         FORMATS.check(self.format)
