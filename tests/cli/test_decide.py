@@ -130,7 +130,7 @@ def test_a_file_is_decided_as_it_says(run: Command) -> None:
 @pytest.mark.parametrize(("name", "content"), [("e.jsonl", ""), ("e.jsonl", "\n\n"), ("e.gen.json", "{}")])
 def test_a_file_without_segments(name: str, content: str, mbr_esd: Command) -> None:
     Path(name).write_text(content, encoding="utf-8")
-    assert f"{name} holds no segment" in mbr_esd(f"decide {name} -o out.jsonl", status=1).err
+    assert f"{name} contains no segment" in mbr_esd(f"decide {name} -o out.jsonl", status=1).err
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -142,7 +142,7 @@ def test_malformed_lines(workers: int, run: Command, monkeypatch: pytest.MonkeyP
     Path("c.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     Path("out.jsonl").write_text("old", encoding="utf-8")
     message = run(status=1).err
-    assert 'c.jsonl, line 3: no "src"; give a string; fix the line, or leave such lines out with --skip-inv' in message
+    assert 'c.jsonl, line 3: no "src"; give a string; fix the line, or skip such lines with --skip-inv' in message
     assert Path("out.jsonl").read_text(encoding="utf-8") == "old"
     message = run("--skip-invalid").err
     assert [row["id"] for row in rows()] == ["0", "1", "2"]
