@@ -1,1 +1,1 @@
-"""The command line: `mbr-esd`. Each verb has two functions, one that adds its arguments and one that does the work."""
+"""The command line, `mbr-esd`. Each verb has two functions: one adds its arguments, the other runs it."""

@@ -1,4 +1,4 @@
-"""`mbr-esd annotate`: campaigns for people, their ratings, and the effect of pre-filled error spans."""
+"""`mbr-esd annotate`: Pearmut campaigns, their ratings, and the effect of pre-filled error spans."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def run_export(args: argparse.Namespace) -> int:
     language_pair(args.lp)
     name = file_name(Path(args.output).name.partition(".")[0], "the campaign")
     test_set = None
-    if args.test_set:  # all its systems but the standard reference; nothing need be rated yet
+    if args.test_set:  # all systems except the standard reference; gold scores may be missing
         from mbr_esd_metric.adapters.wmt import load_test_set
         from mbr_esd_metric.adapters.wmt.layout import SystemChoice
 
@@ -123,7 +123,7 @@ def run_export(args: argparse.Namespace) -> int:
     spans = sum(len(output.spans or ()) for item in items for output in item.outputs.values())
     print(
         f"{args.output}: {number_of(len(items), 'segment')} of {number_of(systems, 'system')} in "
-        f"{number_of(len(documents), 'document')}, {number_of(spans, 'span')} marked beforehand, "
+        f"{number_of(len(documents), 'document')}, {number_of(spans, 'span')} pre-filled, "
         f"{number_of(len(annotators), 'annotator')}, {number_of(len(checks), 'attention check')}"
     )
     print(f"next: pearmut add {printable(args.output)} && pearmut run", file=sys.stderr)
@@ -131,7 +131,7 @@ def run_export(args: argparse.Namespace) -> int:
 
 
 def _prefilled(table: JudgedTable, name: str | None, least: float | None) -> Sequence[Annotation | None]:
-    """The spans of each row that are marked beforehand: those of the input `name`, or of the only one with spans."""
+    """The pre-filled spans of each row: those of the input `name`, or of the only input with spans."""
     rows = {one.name: [None if each is None else each.annotation for each in one.judged] for one in table.columns}
     columns = {column: row for column, row in rows.items() if any(annotation is not None for annotation in row)}
     if name is None and len(columns) > 1:
@@ -150,15 +150,15 @@ def _prefilled(table: JudgedTable, name: str | None, least: float | None) -> Seq
         return annotations
     for text, annotation in zip(table.rows, annotations, strict=True):
         if any(span.confidence is None for span in annotation or ()):
-            raise InputError(f"{name}, segment {text.label}: a span has no confidence, which --min-confidence needs")
+            raise InputError(f"{name}, segment {text.label}: a span has no confidence; --min-confidence needs one")
     return [each and Annotation(span for span in each if (span.confidence or 0.0) >= least) for each in annotations]
 
 
 def _documents(
     table: JudgedTable, annotations: Sequence[Annotation | None], test_set: TestSet | None, args: argparse.Namespace
 ) -> list[Screen]:
-    """The segments, or as many as ``--budget`` at random, with all their outputs, in the order of the test set or the
-    first input, whose segments are joined by their sources."""
+    """The segments (with ``--budget``, a random sample) with all their outputs, grouped by document, in the order of
+    the test set or of the first input; inputs are joined by source."""
     rows: dict[object, list[int]] = defaultdict(list)
     if test_set is not None:
         for row in sorted(range(len(table.rows)), key=lambda row: int(table.rows[row].label)):
@@ -193,7 +193,7 @@ def _documents(
 
 
 def _annotators(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, or as many as the only one says."""
+    """The annotators' names; generated names if only a number is given."""
     if len(names) == 1 and names[0].isdigit():
         if int(names[0]) < 1:
             raise OptionError(f"--annotators {names[0]}: must be 1 or more, or a list of names")
@@ -214,7 +214,7 @@ examples:
 
 
 def configure_import(parser: argparse.ArgumentParser) -> None:
-    """The campaign, its annotations, and where the ratings go."""
+    """Add the campaign, its annotations, and the output."""
     parser.add_argument("campaign", metavar="CAMPAIGN", help="campaign file, or Pearmut's working folder")
     parser.add_argument(
         "annotations",
@@ -222,7 +222,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
         metavar="ANNOTATIONS",
         help="annotations downloaded from Pearmut; required if CAMPAIGN is a file",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="OUT.jsonl", help="the ratings")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT.jsonl", help="ratings file to write")
     parser.add_argument("--lp", metavar="LP", help="language pair, for campaigns that mbr-esd did not create")
     parser.epilog = _IMPORT
 
@@ -255,7 +255,7 @@ def run_import(args: argparse.Namespace) -> int:
 
 
 def configure_report(parser: argparse.ArgumentParser) -> None:
-    """The ratings."""
+    """Add the ratings."""
     parser.add_argument("ratings", nargs="+", metavar="RATINGS", help="output of `mbr-esd annotate import`")
     parser.epilog = "example:\n  mbr-esd annotate report ratings.jsonl"
 

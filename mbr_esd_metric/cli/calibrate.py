@@ -18,7 +18,7 @@ from mbr_esd_metric.messages import number_of, printable
 from mbr_esd_metric.report.plots import check_plot, save
 from mbr_esd_metric.report.tables import render_all
 
-#: Spans to learn from: 100 for each of ten bins of confidence, where the standard error of a share is at most .05.
+#: Recommended number of spans: with 100 in each of ten bins, the standard error of a share is at most .05.
 _ENOUGH = 1000
 
 _EPILOG = """\
@@ -36,7 +36,7 @@ A model folder with the file calibration.json recalibrates the confidences of th
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Inputs, tables, plot, and the recalibration."""
+    """Add inputs, tables, the plot, and the recalibration."""
     add_inputs(parser)
     add_table(parser)
     parser.add_argument("--plot", metavar="OUT.png", help="plot reliability, precision and recall, risk and coverage")
@@ -88,16 +88,16 @@ def run(args: argparse.Namespace) -> int:
         learnt = f"{number_of(len(predicted), 'span')} of {name}"
         if len(predicted) < _ENOUGH:
             logger.warning(
-                f"--save learns from {learnt}, and {_ENOUGH} are wanted: 100 for each tenth of the confidences, so "
-                "that the share that people confirm is known to .05"
+                f"--save is fitted to only {learnt}; at least {_ENOUGH} are recommended (100 for each tenth of the "
+                "confidence range, for a standard error of at most .05)"
             )
         write_recalibration(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
-        print(f"{printable(args.save)}: learnt on {learnt}", file=sys.stderr)
+        print(f"{printable(args.save)}: fitted to {learnt}", file=sys.stderr)
     return 0
 
 
 def _error_free(args: argparse.Namespace) -> int:
-    """Print how well it is told which translations are without error, and save what tells it."""
+    """Fit a classifier of error-free translations, print its cross-validated accuracy, and save it on request."""
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, cross_validated, write_error_free
     from mbr_esd_metric.report.evaluations import learning_table
     from mbr_esd_metric.report.inputs import scored_of_files, scored_of_test_set
@@ -123,5 +123,5 @@ def _error_free(args: argparse.Namespace) -> int:
     if args.save:
         learnt_on = f"{number_of(len(judged), 'translation')} of {name}"
         write_error_free(args.save, ErrorFreeModel.fit(judged, labels, args.precision, learnt_on, probabilities))
-        print(f"{printable(args.save)}: learnt on {learnt_on}", file=sys.stderr)
+        print(f"{printable(args.save)}: fitted to {learnt_on}", file=sys.stderr)
     return 0

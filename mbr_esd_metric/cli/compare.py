@@ -1,4 +1,4 @@
-"""`mbr-esd compare`: systems by their mean scores, with intervals, and whether one is worse than another."""
+"""`mbr-esd compare`: mean scores of systems with confidence intervals, significance tests, and gates."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_a
 if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.comparison import SampledScore, SystemMean, SystemPair
 
-#: How often the candidates of a segment are drawn anew, and the seed.
+#: Number of resamples of a segment's candidates, and the seed.
 _RESAMPLES, _SEED = 20, 0
-#: How many drops the table has, and how many characters of their translations.
+#: Rows in the table of drops, and characters shown of each translation.
 _DROPS, _SHOWN = 5, 40
 
 
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One translation of a system: where it stands, its texts and model where the file has them, and its scores."""
+    """One translation of a system: its place, its texts and settings if the file has them, and its scores."""
 
     system: str
     place: Place
@@ -92,11 +92,11 @@ class _Row:
 
     @property
     def id(self) -> str:
-        """Its name in its file."""
+        """The segment's id in its file."""
         return self.place.id
 
 
-#: Key of a segment -> its row, of one system.
+#: Segment key -> row, for one system.
 _System = dict[Hashable, _Row]
 
 
@@ -158,12 +158,12 @@ def _rows(path: str) -> Iterator[_Row]:
 
 
 def _scored(system: _System) -> _System:
-    """The rows that have a score; a translation that was left out has none."""
+    """The rows with a score; skipped translations have none."""
     return {key: row for key, row in system.items() if not math.isnan(row.score.score)}
 
 
 def _both(a: _System, b: _System) -> tuple[list[_Row], list[_Row]]:
-    """The scored segments that both systems have."""
+    """The segments scored in both systems."""
     a, b = _scored(a), _scored(b)
     keys = [key for key in a if key in b]
     return [a[key] for key in keys], [b[key] for key in keys]
@@ -176,12 +176,12 @@ def _compared(a: Sequence[_Row], b: Sequence[_Row]) -> SystemPair:
 
 
 def _comparability(systems: Iterable[_System]) -> Comparability:
-    """Whether one model scored these systems, with the same settings."""
+    """Whether these systems were scored by one model with the same settings."""
     return comparability(row.settings for system in systems for row in system.values())
 
 
 def _checks(systems: Mapping[str, _System], fail_if_worse: bool, max_drop: float | None) -> list[Check]:
-    """Whether the second system is as good as the first, on the mean and segment by segment."""
+    """The gates: the second system against the first, on the mean and for each segment."""
     options = ["--fail-if-worse"] * fail_if_worse + ["--max-drop"] * (max_drop is not None)
     if len(systems) != 2:
         raise InputError(f"{options[0]} requires exactly two systems, old and new (got {len(systems)})")
@@ -221,7 +221,7 @@ def _mean_check(name: str, old: str, new: str, pair: SystemPair) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class _Drop:
-    """A segment whose score is lower in a second system, where it stands there, and its translation there."""
+    """A segment whose score is lower in the second system, with its place and translation there."""
 
     place: Place
     translation: str | None
@@ -230,12 +230,12 @@ class _Drop:
 
     @property
     def size(self) -> float:
-        """By how much it is lower, without the rounding of the last digits."""
+        """The score difference, rounded to hide floating-point noise."""
         return round(self.before - self.after, 9)
 
 
 def _sorted_drops(a: Sequence[_Row], b: Sequence[_Row]) -> list[_Drop]:
-    """The segments that score less in b than in a, the largest drop first."""
+    """The segments with a lower score in b than in a, largest drop first."""
     from mbr_esd_metric.metaeval.comparison import TOLERANCE
 
     pairs = zip(a, b, strict=True)
@@ -244,7 +244,7 @@ def _sorted_drops(a: Sequence[_Row], b: Sequence[_Row]) -> list[_Drop]:
 
 
 def _drops(systems: Mapping[str, _System]) -> Table:
-    """The segments that lost most from a system to a later one."""
+    """The table of the largest drops between each system and a later one."""
     drops = [
         (a, b, drop)
         for a, b in combinations(systems, 2)
@@ -310,7 +310,7 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
 
 
 def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
-    """Each two systems that one model scored, on the segments that both have."""
+    """The table of pairs of comparable systems, on their common segments."""
     rows: list[TableRow] = []
     for a, b in combinations(systems, 2):
         if _comparability((systems[a], systems[b])).problem is not None:
@@ -335,7 +335,7 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
 
 
 def _intervals(of: SystemMean | SystemPair, sampled: bool, sign: str) -> TableRow:
-    """The 95% interval of a mean or a difference, and of candidates that of sampling the same segments anew."""
+    """The 95% interval of a mean or difference; for candidates, also the interval when resampling them."""
     intervals = {Column("interval", "95% interval"): of.interval}
     if sampled:
         intervals[Column("sampling_interval", "of sampling alone")] = of.sampling_interval

@@ -1,4 +1,4 @@
-"""`mbr-esd decide`: stored candidates -> one decision for each segment."""
+"""`mbr-esd decide`: one decision per segment, from stored candidates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ or the released code's *.gen.json; both may be compressed (.gz, .zst). The outpu
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the candidates, the output, and the decision options."""
-    # The matrices of a segment are small, and threads inside a process would be slower. Set this before numpy loads.
+    # A segment's matrices are small, so BLAS threads would slow it down. Must be set before numpy is imported.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     parser.epilog = _EXAMPLE
@@ -74,11 +74,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         counts, said = summary.counts, [f"{number_of(summary.segments, 'segment')} decided"]
         if summary.skipped:
-            said[0] += f", {number_of(len(summary.skipped), 'line')} left out"
+            said[0] += f", {number_of(len(summary.skipped), 'line')} skipped"
         if counts["invalid"]:
             candidates = number_of(counts["valid"] + counts["invalid"], "candidate")
             why = first_of([f"{count} {reason}" for reason, count in summary.reasons.most_common()], 3)
-            said.append(f"{counts['invalid']} of {candidates} could not be read ({why})")
+            said.append(f"{counts['invalid']} of {candidates} are invalid ({why})")
         spans = {"dropped: not found in the translation": counts["dropped"], FOUND_INEXACTLY: counts["inexact"]}
         spans |= {"dropped: malformed": counts["malformed"]}
         said += [f"{number_of(count, 'error span')} {what}" for what, count in spans.items() if count]
@@ -102,10 +102,10 @@ def run(args: argparse.Namespace) -> int:
         logger.warning(f'{number_of(count, "segment")} {UNSURE} ({args.output} has "unsure" for each)')
     if summary.mostly_lost:
         logger.warning(
-            f"{summary.counts['dropped']} of the candidates' error spans are not in their texts, and were dropped, and "
-            f"{summary.counts['located']} are: the scores rest on few"
+            f"{summary.counts['dropped']} of the candidates' error spans do not occur in the texts and were dropped; "
+            f"the scores are unreliable, because only {summary.counts['located']} remain"
         )
     if summary.skipped:
-        lead = "\nleft out: "
+        lead = "\nskipped: "
         print(lead.strip(), first_of(summary.skipped, 10, between=lead), file=sys.stderr)
     return int(summary.mostly_lost)

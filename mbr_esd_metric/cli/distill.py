@@ -1,4 +1,4 @@
-"""`mbr-esd distill`: the data sets, configurations and model folders that TRL trains with."""
+"""`mbr-esd distill`: data sets, configurations and model folders for training with TRL."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def configure_pairs(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_sft(parser: argparse.ArgumentParser) -> None:
-    """Add annotations or candidates, and how many examples to write."""
+    """Add annotations or candidates, and the number of examples."""
     _add_common(parser, "MQM TSV, a table of WMT's QE task, ratings as JSON lines, or candidates")
     parser.add_argument("--examples", type=int, metavar="N", help="maximum number of human annotations per file")
     parser.add_argument(
@@ -118,7 +118,7 @@ def run_sft(args: argparse.Namespace) -> int:
         annotations = [
             AnnotatedSegment(r.segment, r.annotation, r.lp or lp or "")
             for r in ratings
-            if r.annotation or not r.errors  # errors without a place are none to be taught as "no error"
+            if r.annotation or not r.errors  # an error without a place must not become an example of "no error"
         ]
         parts.append(select(annotations, card, args.examples, args.clean_share))
     for part in parts:
@@ -132,7 +132,7 @@ def run_sft(args: argparse.Namespace) -> int:
 
 
 def _checked(args: argparse.Namespace) -> tuple[ModelCard, list[tuple[str, str | None]]]:
-    """The model, and each input with the language pair that is given for it; arguments are checked before any work."""
+    """The model, and each input with its given language pair; checks all arguments first."""
     from mbr_esd_metric.distill.training_rows import question_of
     from mbr_esd_metric.files.paths import NamedPath
     from mbr_esd_metric.metric.cards import load_card
@@ -155,7 +155,7 @@ def _checked(args: argparse.Namespace) -> tuple[ModelCard, list[tuple[str, str |
 
 
 def _records(inputs: Iterable[tuple[str, str | None]]) -> Iterator[CandidateRecord]:
-    """The candidates, each with its language pair: that of the file, or else the given one."""
+    """The candidates, each with its language pair: the one in the file, otherwise the given one."""
     from mbr_esd_metric.files.records import read_candidates
 
     for path, lp in inputs:

@@ -1,4 +1,4 @@
-"""Gates of `score` and `compare`: checks that end a run with exit status 3, and where their results are written."""
+"""Gates of `score` and `compare`: checks that end a run with exit status 3, and the files with their results."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mbr_esd_metric.messages import first_of, number_of, printable
 if TYPE_CHECKING:
     from mbr_esd_metric.report.tables import Table
 
-#: The exit status of a gate that has failed; 1 is a failed run, and 2 wrong usage.
+#: Exit status of a failed gate; 1 is an error, and 2 wrong usage.
 FAILED_GATE = 3
-#: How many failing segments a line of a gate names.
+#: Maximum number of failed segments named in the message of a gate.
 _NAMED = 5
 
 
@@ -40,9 +40,9 @@ class Check:
 
     Attributes:
         name: the system and the option, for JUnit.
-        passed: whether the gate is open.
-        reason: why it is open or closed, as a sentence.
-        segments: those that close it, where it looks at single segments.
+        passed: whether the gate passed.
+        reason: the reason for the result, as a sentence.
+        segments: the failed segments, for gates on single segments.
     """
 
     name: str
@@ -52,14 +52,15 @@ class Check:
 
     @classmethod
     def of_segments(cls, name: str, failed: Sequence[FailedSegment], what: str, otherwise: str) -> Check:
-        """The check of single segments, open if none failed; `what` they did is its reason, and else `otherwise`."""
+        """A check that passes if no segment failed. `what` describes failed segments, `otherwise` is the reason to
+        pass."""
         if not failed:
             return cls(name, True, otherwise)
         reason = f"{number_of(len(failed), 'segment')} {what}: {first_of([str(one) for one in failed], _NAMED, '; ')}"
         return cls(name, False, reason, tuple(failed))
 
     def and_judged(self, unjudged: Sequence[FailedSegment], system: str) -> Check:
-        """This check, closed by the segments of a system that cannot be judged, too, where it does not name them."""
+        """This check, which also fails if there are unjudged segments that it does not already contain."""
         closed = {one.place for one in self.segments}
         others = [one for one in unjudged if one.place not in closed]
         if not others:
@@ -83,13 +84,13 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
 
 
 def check_gate(args: argparse.Namespace, gate: bool, *outputs: str | None) -> None:
-    """Check, before any work, that the files of `add_gate` and other outputs can be written, each to a path of its
-    own, and that there is a gate where the JUnit XML is asked for."""
+    """Check that the files of `add_gate` and other outputs can be written to different paths, and that ``--junit`` is
+    only used with a gate."""
     check_distinct([path for path in (args.summary, args.junit, *outputs) if path])
     for path in filter(None, (args.summary, args.junit)):
         check_output(path)
     if args.junit and not gate:
-        raise no_effect_error(f"--junit {args.junit}", "a run without a gate (such as --fail-under)")
+        raise no_effect_error(f"--junit {args.junit}", "a run without a gate")
 
 
 def close_gate(
@@ -112,7 +113,7 @@ def close_gate(
 
 
 def junit(verb: str, checks: Sequence[Check], warning: str | None = None) -> str:
-    """JUnit XML with one test case a check and one a segment that fails, and the warning as the suite's output."""
+    """JUnit XML with one test case per check and per failed segment, and the warning as the suite's output."""
     from xml.etree import ElementTree
 
     title = f"mbr-esd {verb}"

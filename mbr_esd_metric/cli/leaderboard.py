@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.metaeval.metric_set import MetricSet
 
-#: Statistics where none is named: alone, and of parts.
+#: Default statistics: without other views, and for parts of a test set.
 _STATISTICS = ("sys-accuracy", "sys-pearson", "seg-pearson-none", "seg-spearman-item", "seg-kendall-item")
 _OF_PARTS = ("spa", "acc_eq")
 _PARTS = ("domain", "document", "length")
-#: View -> the span measures where none is named; those of other views are `DEFAULT_MEASURES`.
+#: View -> default span measures; other views use `DEFAULT_MEASURES`.
 _MEASURES = {
     **dict.fromkeys(_PARTS, ("f1-corpus", "softdice-corpus", "mpp-corpus")),
     "lambda-sweep": ("softf1", "f1"),
     "precision-recall": ("f1-corpus",),
 }
-#: The views that can be plotted, and the label of their horizontal axes.
+#: View that can be plotted -> label of its horizontal axis.
 _PLOTS = {"lambda-sweep": "lambda", "precision-recall": "recall"}
 _VIEWS = ("overall", *TASK_SETS, "spans", "error-free", *_PLOTS, *_PARTS)
 
@@ -115,7 +115,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute the view that is asked for, and print it."""
+    """Compute and print the requested view."""
     from mbr_esd_metric.adapters.wmt.test_set import metric_set_of
     from mbr_esd_metric.report import evaluations
 
@@ -145,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.view == "precision-recall":
         tables, panels = evaluations.precision_recall_tables(name, sets(with_spans=True), settings.measures)
     elif args.view in _PARTS:
-        # Where one of the two is named, the other has no default.
+        # If only one of the two is given, the other is empty.
         statistics = args.statistics or (_OF_PARTS if args.measures is None and args.statistics is None else ())
         measures = () if args.measures is None and args.statistics is not None else settings.measures
         tables = [
@@ -165,7 +165,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _year(args: argparse.Namespace) -> str | None:
-    """The year whose overall score is asked for; None for another view."""
+    """The year of the requested overall score; None for other views."""
     if args.view != "overall":
         return args.view if args.view in TASK_SETS else None
     name: str = Path(args.test_set).name
@@ -175,14 +175,14 @@ def _year(args: argparse.Namespace) -> str | None:
 
 
 def _status_of(test_set: str) -> Callable[[str], Status | None]:
-    """Whether a metric of the table is primary, contrastive or a baseline in the test set's task."""
+    """The status of a metric in the test set's task: primary, contrastive or baseline."""
     from mbr_esd_metric.adapters.wmt.layout import metric_status
 
     return lambda metric: metric_status(test_set, metric)
 
 
 def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
-    """The table with what the models of its rows can decide."""
+    """The table, with notes on the limits of its models."""
     from mbr_esd_metric.adapters.wmt.layout import base_name
     from mbr_esd_metric.metric.cards import limits
 
@@ -222,7 +222,7 @@ def _board(args: argparse.Namespace, name: str, sets: Sequence[MetricSet], setti
 
 
 def _scores(args: argparse.Namespace, year: str | None, name: str, sets: Sequence[MetricSet]) -> Table:
-    """The overall score of a year's tasks, or the statistics that are named."""
+    """The table of the overall score of a year's tasks, or of the given statistics."""
     from mbr_esd_metric.report.leaderboard_table import correlation_table, overall_table
 
     title, exact = f"{name} {', '.join(args.lp)}", args.spa == "exact"

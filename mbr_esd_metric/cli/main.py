@@ -1,4 +1,4 @@
-"""`mbr-esd VERB`: finds the verb's module, runs it, and turns errors into one line and an exit status."""
+"""`mbr-esd VERB`: runs the verb's module, and turns errors into one line and an exit status."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from mbr_esd_metric.log import notes, show_log
 from mbr_esd_metric.messages import printable
 from mbr_esd_metric.plugins import PARTS
 
-#: What may have sampled something if it ends early.
+#: Verbs that may have sampled candidates before they were interrupted.
 _SAMPLING = ("mbr-esd score", "mbr-esd sample", "mbr-esd wmt score")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
-    0 done, 1 failed, 2 wrong usage, 3 a gate is closed (`gates.close_gate`), 130 interrupted.
+    0 success, 1 error, 2 wrong usage, 3 failed gate (`gates.close_gate`), 130 interrupted.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
@@ -40,18 +40,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mbr-esd {__version__}")
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow
+    if "_ARGCOMPLETE" in os.environ:  # shell completion
         with contextlib.suppress(ImportError):
             import argcomplete
 
             add_verbs(parser, VERBS.all().values(), "".join(os.environ.get("COMP_LINE", "").split()[1:2]))
-            argcomplete.autocomplete(parser)  # and ends
+            argcomplete.autocomplete(parser)  # exits
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by whoever started this, as some schedulers do
+        if getattr(sys, name) is None:  # closed by the parent process, as by some schedulers
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A character that the terminal or UTF-8 has not is shown by its number; it would end the run.
+            # Characters that the terminal or UTF-8 cannot encode are escaped instead of raising an error.
             stream.reconfigure(errors="backslashreplace")
     named = "".join(words[:1])
     args = argparse.Namespace(prog=f"mbr-esd {named}")  # until a verb below it says its own
@@ -81,12 +81,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     finally:
         if argv is None:
-            # All is written, and the interpreter ends: Ctrl-C has nothing left to stop, and would be a traceback.
+            # All output is written: during shutdown, Ctrl-C would only print a traceback.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _part_at_fault(error: BaseException | None) -> str | None:
-    """The part of another package in whose code an exception, or one that it replaced, was raised; None for our own."""
+    """The plugin whose code raised an exception or its cause; None for our own code."""
     while error is not None:
         files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
         if type(error).__name__ == "_RemoteTraceback":  # a worker's, as text
@@ -98,7 +98,7 @@ def _part_at_fault(error: BaseException | None) -> str | None:
 
 
 class _Output:
-    """Standard output whose reader (`head`, a pager) may end. The verb does not see that, and goes on to its end."""
+    """Standard output whose reader (`head`, a pager) may exit early. The verb does not notice, and runs to its end."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -117,7 +117,7 @@ class _Output:
             self._to_nowhere()
 
     def _to_nowhere(self) -> None:
-        """The file itself, so that the interpreter finds nothing to complain of at its exit."""
+        """Redirect the file descriptor, so that flushing at exit does not fail."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
@@ -125,16 +125,16 @@ class _Output:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says where a missing argument went, and what an unknown verb, option or value is called."""
+    """Parser with hints for missing arguments and for unknown verbs, options and values."""
 
     def _check_value(self, action: argparse.Action, value: str) -> None:
-        """Name the nearest verb, here or below one, or value, in place of argparse's list."""
+        """Suggest the closest verb, subcommand or value instead of argparse's list."""
         if action.choices is not None and value not in action.choices:
             kind = "verb" if action.metavar == "VERB" else f"value of {'/'.join(action.option_strings)}"
             self.error(str(unknown(kind, value, action.choices)))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Refuse what is not known here, where its options are, and not in the parser above."""
+        """Reject unknown arguments in the subparser, whose options the usage shows, not in the parent parser."""
         parsed, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}{self._hint(rest[0].partition('=')[0])}")
@@ -144,23 +144,23 @@ class _Parser(argparse.ArgumentParser):
         """Print the message with the usage, and end with status 2."""
         missing = message.partition("are required: ")[2].split(", ")
         named = {action.metavar or action.dest for action in self._actions if not action.option_strings}
-        # An option that takes several values takes every word up to the next.
+        # An option with several values consumes all arguments up to the next option.
         several = [a.option_strings[-1] for a in self._actions if a.option_strings and a.nargs == "+" and a.required]
         if several and named.issuperset(missing):
             take = "take" if several[1:] else "takes"
             message += (
-                f"; {' and '.join(several)} {take} every word after: put {' '.join(missing)} first, or -- before it"
+                f"; {' and '.join(several)} {take} all following arguments: put {' '.join(missing)} first, or after --"
             )
         super().error(message)
 
     def _hint(self, word: str) -> str:
-        """What to write in place of an argument that this verb does not have; "" where nothing is near."""
+        """A hint for an unknown argument; "" if there is none."""
         from mbr_esd_metric.decoding.options import FIELDS
         from mbr_esd_metric.metric.card import OPTIONS
 
         options = self._option_string_actions
         if not word.startswith("--"):
-            return "; plain texts are given as -s SRC -t MT" if "--sources" in options else ""
+            return "; for plain text files, use -s SRC -t MT" if "--sources" in options else ""
         name = word[2:].replace("-", "_")
         if "--model" in options and name in (*OPTIONS, *FIELDS, "batch_size", "gpus"):
             return f"; {name} is an option of a model: --model 'NAME?{name}=...'"

@@ -1,4 +1,4 @@
-"""`mbr-esd models`: the model cards, one line each, or the options of one; ``--check``: what works on this machine."""
+"""`mbr-esd models`: list model cards, or show one model's options; ``--check``: what works on this machine."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
     from mbr_esd_metric.plugins import Parts
 
-#: How most cards decide; a card that decides otherwise says so on its line.
+#: The usual decision settings; only different ones are listed for a card.
 _USUAL = "N = 256, mbr-softf1"
 
 
 def packages() -> dict[str, tuple[str, str]]:
-    """Package -> its use, and the extra that installs it ("" if there is none)."""
+    """Package -> its purpose, and the extra that installs it ("" if there is none)."""
     from mbr_esd_metric.generation.engine import ENGINES
 
     uses = {
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table, one card, or what works here; 1 if the card to check cannot run here."""
+    """Print the table, one card, or the check; returns 1 if the checked card cannot run here."""
     from mbr_esd_metric.generation.server.address import shown
     from mbr_esd_metric.metric.card import settings
     from mbr_esd_metric.metric.cards import limits, load_card
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _meanings() -> dict[str, str]:
-    """Option of a model name -> what it means, and the values that it takes."""
+    """Option of a model name -> its meaning and valid values."""
     from mbr_esd_metric.cli.decide import option_help
     from mbr_esd_metric.decoding.options import FIELDS
     from mbr_esd_metric.generation.engine import ENGINES
@@ -87,7 +87,7 @@ def _meanings() -> dict[str, str]:
 
 
 def listed() -> list[ModelCard]:
-    """The cards in lists of models; ``MBR_ESD_DEMO=1`` adds those of the tests, which are in a checkout alone."""
+    """The cards to list; ``MBR_ESD_DEMO=1`` adds the test models, which only a checkout has."""
     from mbr_esd_metric.metric.cards import CARD_NAMES, get_card
 
     every = os.environ.get("MBR_ESD_DEMO") == "1"
@@ -106,7 +106,7 @@ def _line(card: ModelCard) -> str:
 
 
 def _check(name: str | None) -> int:
-    """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
+    """Print which engines work here, and a fix for the others. Returns 1 if the named model cannot run here."""
     from mbr_esd_metric.metric.card import LOCAL_MODEL
     from mbr_esd_metric.metric.cards import load_card
 
@@ -122,9 +122,9 @@ def _check(name: str | None) -> int:
 
 
 def engine_problems(card: ModelCard) -> dict[str, str | None]:
-    """Each engine that could run the card -> the problem on this machine and its remedy; None if it can run. Those that
-    `engine=auto` tries come first. What loads weights is left out for a model on a server of the user's, and the engine
-    without a model is for the card that has none."""
+    """Each engine that could run the card -> the problem on this machine and its fix; None if it works. Those that
+    `engine=auto` tries come first. Engines that load weights are omitted for a model on the user's server; the engine
+    without a model is only for the card without one."""
     from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, NO_MODEL
     from mbr_esd_metric.metric.card import ANY_MODEL
     from mbr_esd_metric.metric.sources import engine_problem
@@ -142,7 +142,7 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
 
 
 def _print_machine() -> None:
-    """Print what is installed on this machine, the engines, and what other packages offer."""
+    """Print the installed packages, the engines, and plugins."""
     from mbr_esd_metric.checks.check import CHECKS
     from mbr_esd_metric.cli.verbs import VERBS
     from mbr_esd_metric.core.rules import RULES
@@ -170,7 +170,7 @@ def _print_machine() -> None:
 
 
 def _version(package: str) -> str | None:
-    """Also of a package that another distribution installs, as vLLM's CPU build does."""
+    """The installed version, also if another distribution provides the package, such as vLLM's CPU build."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

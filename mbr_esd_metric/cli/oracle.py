@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
-#: Rules that are compared if none is named.
+#: The default rules.
 _RULES = ("empty", "map", "majority", "mbr")
 
 
@@ -62,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """One row for each rule, then one for each oracle; with --sizes one for each of these and each size."""
+    """Print one row per rule and per oracle; with --sizes, one for each of these and each size."""
     from mbr_esd_metric.report.evaluations import evaluation_panels, evaluation_table
 
     check_plot_of(args, args.candidates)
@@ -97,8 +97,8 @@ def _evaluate(
     rows: dict[str, TableRow],
     notes: list[str],
 ) -> tuple[MetricSet, dict[Key, Result]]:
-    """What is held against all raters, and metric -> result, also of the oracle of each rater alone. `rows` gets the
-    first cells of each, `notes` a line for each rater: how much was rated, or why that cannot compare systems."""
+    """The metric set with all raters, and metric -> result, including an oracle for each single rater. Adds the first
+    cells of each metric to `rows`, and to `notes` the number of rated translations of each rater or an error."""
     from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
 
     human = {one.name: one.of(test_set.systems, test_set.segments) for one in test_set.human_ratings(args.raters)}
@@ -122,5 +122,5 @@ def _evaluate(
             results |= evaluate_metrics(replace(alone, entries=[chosen(label, "oracle", None, [matrix])]), settings)
             notes.append(f"{label}: {number_of(int((~np.isnan(alone.gold)).sum()), 'translation')} in {test_set.lp}")
         except InputError as error:
-            notes.append(f"{label} is left out in {test_set.lp}: {error}")
+            notes.append(f"{label} is omitted in {test_set.lp}: {error}")
     return everybody, results

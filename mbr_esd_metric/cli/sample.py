@@ -1,4 +1,4 @@
-"""`mbr-esd sample`: candidates of a model, written to a file for every command that reads candidates."""
+"""`mbr-esd sample`: sample candidates from models, and write them to a file for other commands."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sample what the store lacks, then write the file."""
+    """Sample the candidates missing from the store, then write the file."""
     from mbr_esd_metric.files.records import write_records
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.run import refusals
@@ -92,8 +92,8 @@ def run(args: argparse.Namespace) -> int:
     divided = sum(map(bool, units_of(cards[0], segments).parts))
     if divided:
         logger.info(
-            f"note: {number_of(divided, 'segment')} of several sentences: `score` judges each sentence, and candidates "
-            "are of the whole, so `decide` may give another score"
+            f"note: {number_of(divided, 'segment')} with several sentences: `score` would score them by sentence, but "
+            "these candidates annotate whole segments, so `decide` may give a different score"
         )
     counts: Counter[str] = Counter()
     refused: list[tuple[str, str]] = []
@@ -110,19 +110,19 @@ def run(args: argparse.Namespace) -> int:
             f"candidates count as invalid; use max_tokens={2 * limit}{shorter}"
         )
     if refused:
-        logger.warning(f"left out, because the server rejected the request: {refusals(refused)}")
+        logger.warning(f"omitted, because the server rejected the request: {refusals(refused)}")
     return 1 if refused else 0
 
 
-#: What a file of candidates always says of the decision.
+#: Decision options that a candidates file always records.
 _STORED = ("rule", "utility", "score", "mqm")
-#: A segment and its name in its system.
+#: (Segment id in its system, segment).
 _Named = tuple[str, "Segment"]
 
 
 def _by_annotator(cards: Sequence[ModelCard], models: Sequence[str]) -> dict[str | None, ModelCard]:
-    """The cards by the names of their models, or as the user gave them where two have the same; None for an only one.
-    `OptionError` for a model that is given twice."""
+    """Annotator name -> card: the model's name, or the user's name for it if two models have the same; None for a
+    single model. Raises `OptionError` for a duplicate model."""
     if len(cards) == 1:
         return {None: cards[0]}
     for names in ([card.title for card in cards], models):
@@ -138,8 +138,8 @@ def _records(
     counts: Counter[str],
     refused: list[tuple[str, str]],
 ) -> Iterator[CandidateRecord]:
-    """The record of each segment, with the candidates of all models that answer. `counts` gets the "segments", the
-    "candidates", and how many of these were "cut" by their length; `refused` what a server will never answer."""
+    """The record of each segment, with the candidates of all models that answered. Counts the "segments", the
+    "candidates" and the candidates "cut" by the length limit, and adds requests rejected by a server to `refused`."""
     from mbr_esd_metric.core.decision import CandidateColumns
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.generation.engine import Refused
@@ -147,7 +147,7 @@ def _records(
     segments, first = [segment for _, segment in named], next(iter(cards.values()))
     decision = _stored_options(first.decision)
     sampled = [sample(card, segments, progress=progress) for card in cards.values()]
-    # One model at a time is loaded: all but the last are sampled before it.
+    # To load one model at a time, sample all models except the last completely before it.
     answers = zip(*[iter([*one]) for one in sampled[:-1]], sampled[-1], strict=True)
     for (name, segment), each in zip(named, answers, strict=True):
         candidates: list[Candidate] = []
@@ -166,9 +166,9 @@ def _records(
 def sample(
     card: ModelCard, segments: Sequence[Segment], *, progress: bool = False
 ) -> Iterator[tuple[Segment, list[Candidate] | Refused]]:
-    """Each segment with its candidates, in order, after what the store lacks is sampled; or why it has none. Each
-    candidate names its answer format, where that is not JSON. A blank translation gets N times the answer without an
-    error. Raises as `annotate` does."""
+    """Sample missing candidates, and yield each segment with its candidates or the reason why it has none, in order.
+    Each candidate records its answer format, unless it is JSON. A blank translation gets N answers without errors.
+    Raises the exceptions of `annotate`."""
     from mbr_esd_metric.core.decision import CandidateColumns
     from mbr_esd_metric.generation.engine import Refused
     from mbr_esd_metric.metric.run import candidate_source, candidates_of
@@ -192,8 +192,8 @@ def sample(
 
 
 def _stored_options(options: DecisionOptions) -> dict[str, str]:
-    """Option -> value as a file of candidates has it: the usual four, and what is not at its default. The answer
-    format is not among them, as it has a key of its own there; nor is the utility of a rule that has its own."""
+    """Option -> value for a candidates file: the `_STORED` options, and options not at their defaults. Excludes the
+    answer format, which is a separate key there, and the utility if the rule fixes it."""
     from mbr_esd_metric.decoding.options import FIELDS
 
     left_out = ("format", "utility") if options.rule_instance.fixed_utility else ("format",)
@@ -202,7 +202,7 @@ def _stored_options(options: DecisionOptions) -> dict[str, str]:
 
 
 def _from_test_set(test_set: TestSet) -> list[_Named]:
-    """The translations that have gold."""
+    """The translations with a gold score."""
     import numpy as np
 
     from mbr_esd_metric.core.segment import Segment

@@ -1,4 +1,4 @@
-"""`mbr-esd score`: like ``comet-score``; our models without COMET, and COMET's own checkpoints by COMET."""
+"""`mbr-esd score`: like ``comet-score``. Runs our models without COMET, and COMET checkpoints with COMET."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LINE_ENDS = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments named as those of ``comet-score``, and a translator's file in place of plain ones."""
+    """Add the arguments of ``comet-score``, and translators' files as an alternative to plain text files."""
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="XLIFF, TMX, PO, CSV, TSV or .xcstrings, instead of -s and -t"
     )
@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--documents",
         metavar="FILE",
-        help="documents of the sources, for ?context=document: one id per line, or WMT's file (.docs, JSON lines)",
+        help="document of each source, for ?context=document: one id per line, or WMT's file (.docs, JSON lines)",
     )
     parser.add_argument("--lp", metavar="LP", help="language pair, such as en-de; short for ?lp=...")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="model name with options (default: %(default)s)")
@@ -116,7 +116,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score every system; the output has the form of ``comet-score``'s."""
+    """Score every system; the output has the format of ``comet-score``."""
     from mbr_esd_metric.metric.metric import Metric
     from mbr_esd_metric.metric.run import candidate_source
 
@@ -158,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
         sum(counts)
         for counts in zip(*((one.valid + one.invalid, one.located, one.dropped) for one in run.decisions), strict=True)
     )
-    lost = mostly_lost(candidates, located, dropped)  # the advice of the run says so
+    lost = mostly_lost(candidates, located, dropped)  # also in the advice of the run
     advice = [*run.advice]
     if has_gate(args) and (unseen := _unseen(card, run.judged)):
         logger.warning(unseen)
@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _unseen(card: ModelCard, judged: Iterable[JudgedSegment]) -> str | None:
-    """A warning about certain errors that no segment has, so that no gate sees them, with the option that helps."""
+    """A warning about rule-based errors that are not marked and so not gated, with the option that marks them."""
     labels = [
         one.segment.label for one in judged if not is_marked(one.data_warning, [span.category for span in one.errors])
     ]
@@ -177,23 +177,23 @@ def _unseen(card: ModelCard, judged: Iterable[JudgedSegment]) -> str | None:
     if card.decision.checks == "true":
         fix = f"format={card.decision.format} does not mark the source; use a format that marks omissions"
     count = number_of(len(labels), "segment")
-    return f"{count} with errors that need no model, which no gate sees ({first_of(labels)}): {fix}"
+    return f"{count} with rule-based errors that the gates ignore ({first_of(labels)}): {fix}"
 
 
 def _score_by_comet(args: argparse.Namespace) -> int:
-    """Score every system with a checkpoint of COMET's own. Segments have an annotation if it marks error spans."""
+    """Score every system with a COMET checkpoint. Segments have an annotation if the checkpoint marks error spans."""
     from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
 
     for option in ("documents", "dry_run", "corrected"):
         if getattr(args, option) is not None:
             raise no_effect_error(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
     if args.changed_from and args.references:
-        raise OptionError("-r has a line for every unit and cannot be combined with --changed-from")
+        raise OptionError("-r requires a line for every unit, so it cannot be combined with --changed-from")
     texts = read_texts(args, args.lp, args.references)
     if not texts.segments:
         return _show(args, texts, dict.fromkeys(texts.systems, ()))
     if args.lp and not texts.documents:
-        raise no_effect_error(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
+        raise no_effect_error(f"--lp {args.lp}", f"--model {args.model}, which does not use the languages")
     counts = {path: len(segments) for path, segments in texts.systems.items()}
     references: dict[str, Sequence[str | None]] = {path: [None] * count for path, count in counts.items()}
     if args.references is not None:
@@ -222,7 +222,7 @@ def _show(
     warning: str | None = None,
     advice: Sequence[str] = (),
 ) -> int:
-    """Write and print the scores, close the gates, and return the exit status; the run has printed its advice."""
+    """Write and print the scores, evaluate the gates, and return the exit status; the advice is already printed."""
     from mbr_esd_metric.metric.cards import limits
     from mbr_esd_metric.metric.metric import mean
 
@@ -262,13 +262,13 @@ def _show(
 
 
 def _write(args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[JudgedSegment]]) -> str:
-    """Write the files that the user names; returns what there is to say of a marked one."""
+    """Write the requested files; returns the messages about marked files."""
     if args.to_json:
         write_judged(args.to_json, data)
     if args.corrected:
         [rows] = data.values()
         corrected = {one.name: one.corrected or "" for one in rows}
-        lines = ({**texts.whole, **corrected}).values()  # with --changed-from, the others as they are
+        lines = ({**texts.whole, **corrected}).values()  # with --changed-from, other units are unchanged
         write_whole(args.corrected, "".join(f"{_LINE_ENDS.sub(' ', line)}\n" for line in lines))
     note = write_errors_of(texts, data, args.to_csv, args.output) if args.to_csv or args.output else ""
     if args.sarif or "GITHUB_ACTIONS" in os.environ:
@@ -290,7 +290,7 @@ def _print_systems(texts: Texts, scores: Mapping[str, float], shares: Mapping[st
 def write_errors_of(
     texts: Texts, data: Mapping[str, Sequence[JudgedSegment]], table: str | None, output: str | None
 ) -> str:
-    """Write one error a row, and the translator's file with its errors; returns what there is to say of it."""
+    """Write the CSV of errors, and copies of translators' files with the errors marked; returns messages about them."""
     if table:
         from mbr_esd_metric.adapters.documents.table import write_errors
 
@@ -309,7 +309,7 @@ def write_errors_of(
 
 
 def _review(texts: Texts, data: Mapping[str, Sequence[JudgedSegment]], output: str | None) -> None:
-    """Write the errors at their places as SARIF, and, in a workflow of GitHub, as annotations on standard error."""
+    """Write the errors as SARIF, and, in a GitHub workflow, as annotations on standard error."""
     from mbr_esd_metric.report.findings import annotation, sarif
 
     findings = findings_of(texts.documents, data)
@@ -321,8 +321,8 @@ def _review(texts: Texts, data: Mapping[str, Sequence[JudgedSegment]], output: s
 
 
 def marked_files(output: str, paths: Iterable[str]) -> dict[str, Path]:
-    """Each file -> the file that is written of it: `output`, or in this folder its own name, with those of the folders
-    that tell several apart."""
+    """Input file -> output file: `output`, or, if that is a folder, a file of the same name in it, with as many parent
+    folders as needed to keep names distinct."""
     if not is_folder(output):
         return dict.fromkeys(paths, Path(output))
     files = {path: Path(path).absolute() for path in paths}
@@ -341,7 +341,7 @@ def _in_order(texts: Texts, data: Mapping[str, Sequence[JudgedSegment]]) -> Iter
 def with_error_free(
     model: ErrorFreeModel, data: Mapping[str, Sequence[JudgedSegment]], lp: str | None
 ) -> dict[str, list[JudgedSegment]]:
-    """The segments, classified as error-free or not. A blank translation is not, nor is one without a score."""
+    """The segments, classified as error-free or not; blank translations and those without a score are not."""
     from mbr_esd_metric.metaeval.error_free import ScoredTranslation
 
     classified = {}

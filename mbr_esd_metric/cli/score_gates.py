@@ -1,4 +1,4 @@
-"""The gates of `mbr-esd score`: mean scores, single segments, severities, and shares without an error."""
+"""The gates of `mbr-esd score`: mean scores, segment scores, severities, and the share of error-free segments."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from mbr_esd_metric.report.findings import Finding
     from mbr_esd_metric.report.tables import Table, TableRow
 
-#: Scores are rounded; one at the limit passes, as equal ones do in `compare`.
+#: Tolerance for rounded scores: a score at the limit passes, as equal scores do in `compare`.
 _TOLERANCE = 1e-6
-#: What a summary shows of errors, and of how many; without the name of the only system, and lines that are ids.
+#: Columns and maximum number of rows of the errors in a summary; a single system, and lines equal to ids, are omitted.
 _SHOWN = ("system", "id", "line", "text", "severity", "category", "correction", "reason")
 _MOST = 50
-#: How many errors of a segment a gate names, and how many characters of each.
+#: Maximum number of errors named per segment in a gate's message, and characters shown of each.
 _NAMED, _CHARACTERS = 2, 40
 
 
 def add_score_gates(parser: argparse.ArgumentParser) -> None:
-    """Add the limits; `gates.add_gate` adds the files."""
+    """Add the limits; the output files are added by `gates.add_gate`."""
     parser.add_argument(
         "--fail-under", type=float, metavar="X", help="exit with status 3 if a system's score is below X"
     )
@@ -50,12 +50,12 @@ def add_score_gates(parser: argparse.ArgumentParser) -> None:
 
 
 def has_gate(args: argparse.Namespace) -> bool:
-    """Whether one of `add_score_gates` is set."""
+    """Whether an option of `add_score_gates` is set."""
     return (args.fail_under, args.min_segment, args.fail_on, args.fail_share) != (None,) * 4
 
 
 def check_score_gates(args: argparse.Namespace) -> None:
-    """Raise `OptionError` for a limit that no score can have, and what `gates.check_gate` does."""
+    """Raise `OptionError` for a limit outside the range of scores, and the exceptions of `gates.check_gate`."""
     for option, limit in (("--fail-under", args.fail_under), ("--min-segment", args.min_segment)):
         if limit is not None and not 0 <= limit <= 1:
             raise OptionError(f"{option} {limit:g}: must be a score in [0, 1], where 1 is error-free")
@@ -104,7 +104,7 @@ def _checks(
         found = check("--fail-under", path, score, args.fail_under, " scores {:.4f}")
         yield found.and_judged(unjudged, path)
     if args.fail_share is not None:
-        wording = ": {:.4f} of the segments are without error"
+        wording = ": {:.4f} of the segments are error-free"
         found = check("--fail-share", path, shares[path], args.fail_share, wording)
         yield found.and_judged(unjudged, path)
     if args.min_segment is not None:
@@ -127,12 +127,12 @@ def _checks(
 
 
 def _failed(rows: Sequence[JudgedSegment], reason: Callable[[JudgedSegment], str | None]) -> list[FailedSegment]:
-    """The segments with a reason to fail."""
+    """The failed segments, for which `reason` returns a text."""
     return [FailedSegment(one.place, why) for one in rows if (why := reason(one))]
 
 
 def _no_verdict(one: JudgedSegment) -> str | None:
-    """Why no gate can pass with this segment: a server refused it, or it is unsure."""
+    """Why this segment fails every gate: a server rejected it, or it is unsure."""
     if one.refused:
         return "no score"
     return UNSURE if one.unsure else None
@@ -143,7 +143,7 @@ def _too_low(one: JudgedSegment, least: float) -> str | None:
 
 
 def _marked(one: JudgedSegment, severity: str) -> str | None:
-    """The errors of that severity, or worse ones; a blank translation is one that no span can mark."""
+    """The errors of this severity or worse; a blank translation is an error without a span."""
     errors = [span for span in one.errors if severity == "minor" or span.severity == "major"]
     if not errors and one.input_score == 0 and one.blank:
         return "major: a blank translation"
@@ -152,20 +152,20 @@ def _marked(one: JudgedSegment, severity: str) -> str | None:
 
 
 def _named(span: ErrorSpan, words: str) -> str:
-    """The words of an error, and its category."""
+    """The text of an error, and its category."""
     words = words if len(words) <= _CHARACTERS else f"{words[:_CHARACTERS]}…"
     return f'"{words}"' + (f", {printable(span.category)}" if span.category else "")
 
 
 def check(option: str, name: str, value: float, least: float, wording: str) -> Check:
-    """Whether a value is at least so high; the `wording` of the value follows the name. NaN does not pass."""
+    """The check that a value is at least a limit; `wording` formats the value after the name. NaN fails."""
     title = f"{name} {option} {least:g}"
     passed = value >= least - _TOLERANCE
     return Check(title, passed, f"{name}{wording.format(value)}, {'at least' if passed else 'less than'} {least:g}")
 
 
 def listed_errors(data: Mapping[str, Sequence[JudgedSegment]]) -> list[dict[str, Any]]:
-    """Each error, with its system, the name and line of its segment, and both texts."""
+    """Each error with its system, the id and line of its segment, and both texts."""
     return [
         {
             **{"system": printable(path), "id": one.name, "line": one.place.line},
@@ -179,7 +179,7 @@ def listed_errors(data: Mapping[str, Sequence[JudgedSegment]]) -> list[dict[str,
 
 
 def findings_of(documents: Mapping[str, Document], data: Mapping[str, Sequence[JudgedSegment]]) -> list[Finding]:
-    """The errors at their places, and the keys that translations lack, by file and line."""
+    """The errors and the missing keys, sorted by file and line."""
     from mbr_esd_metric.report.findings import MISSING_KEY, Finding, Places, Region, error_finding
 
     found = []
@@ -202,7 +202,7 @@ def findings_of(documents: Mapping[str, Document], data: Mapping[str, Sequence[J
 
 
 def error_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
-    """The first errors for people; texts stand as code, as nobody vouches for them."""
+    """A Markdown table of the first errors; texts are formatted as code, because they are untrusted."""
     from mbr_esd_metric.report.tables import Column, table_of
 
     errors = listed_errors(data)
@@ -218,7 +218,7 @@ def error_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
 
 
 def changed_table(documents: Mapping[str, Document], data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
-    """The first strings that changed, and the keys that they leave without a translation; texts stand as code."""
+    """A Markdown table of the first changed strings and missing keys; texts are formatted as code."""
     from mbr_esd_metric.report.tables import Column, table_of
 
     def row(path: str, name: str, line: int | None, *others: Any) -> TableRow:
@@ -247,14 +247,14 @@ def changed_table(documents: Mapping[str, Document], data: Mapping[str, Sequence
 
 
 def _as_code(value: str | int) -> str | int:
-    """A text as Markdown shows it letter by letter; an empty one, which deletes what it corrects, as a dash."""
+    """A text as inline code in Markdown; an empty one (a correction that deletes) as a dash."""
     if isinstance(value, int):
         return value
     return f"`{printable(value).replace('`', chr(39))}`" if value else "\N{EM DASH}"
 
 
 def _system_row(path: str, segments: Sequence[JudgedSegment], score: float) -> TableRow:
-    """A system's score, and its error spans."""
+    """The row of a system: its score, and counts of its error spans."""
     from mbr_esd_metric.report.tables import Column
 
     severities = [span.severity for one in segments for span in one.errors.on("translation")]

@@ -1,4 +1,4 @@
-"""Texts that verbs judge: plain ones, one segment a line, or a file that translators have."""
+"""Input texts of verbs: plain text files with one segment per line, or translators' files."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from mbr_esd_metric.prompting.languages import language_code, lp_of, text_langua
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents.document import Document, Selection
 
-#: The units of a document whose sources show its language.
+#: Number of units whose sources are used to identify the language of a document.
 _ENOUGH = 200
-#: What is said of a file without a translation.
+#: Message for a file without a translation.
 NOTHING = "no unit has a translation, so there is nothing to score"
 
 
@@ -34,9 +34,9 @@ class Texts:
 
     Attributes:
         systems: file -> its segments.
-        places: file -> where each segment stands, by its number from 1 or what its file calls it.
+        places: file -> the place of each segment, by its number from 1 or its id in the file.
         documents: file -> the translator's file, if the texts are from such files.
-        changed: file -> how many units of it differ from an older one.
+        changed: file -> a line with the number of units that differ from an older version.
         whole: the translations of all units of the first document by their ids.
     """
 
@@ -48,23 +48,23 @@ class Texts:
 
     @property
     def segments(self) -> list[Segment]:
-        """Those of the first system, then those of the next."""
+        """The segments of all systems, system by system."""
         return [segment for segments in self.systems.values() for segment in segments]
 
     def by_file(self, judged: Iterable[JudgedSegment]) -> dict[str, list[JudgedSegment]]:
-        """File -> its segments, of those of all systems in the order of `segments`, each with its place."""
+        """File -> its judged segments with their places; `judged` has the order of `segments`."""
         rest = iter(judged)
         return {path: [replace(next(rest), place=place) for place in places] for path, places in self.places.items()}
 
     @property
     def pairs(self) -> set[str]:
-        """The language pairs that documents name."""
+        """The language pairs that the documents specify."""
         return {*filter(None, map(lp_of, self.segments))}
 
     def with_languages(self) -> Texts:
-        """The texts with the source language of each document, for prompts that name it: where the document does not,
-        the language that its sources are surely in, or else English. Raises `InputError` for one that does not name the
-        language of its translations."""
+        """The texts with the source language of each document, for prompts that name it. If a document does not specify
+        it, it is identified from the sources, or else assumed to be English. Raises `InputError` if a document does not
+        specify its target language."""
         return replace(self, systems={path: _with_languages(path, one) for path, one in self.systems.items()})
 
 
@@ -88,8 +88,8 @@ def _with_languages(path: str, segments: Sequence[Segment]) -> Sequence[Segment]
 
 
 def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | None) -> Texts:
-    """The texts of `mbr-esd score`, of a file with several languages those of the pair `lp`; no output is one of them
-    or of the other `inputs`. A note on standard error says which units are left out."""
+    """The texts of `mbr-esd score`; for files with several languages, those of the pair `lp`. Checks that no output is
+    an input. A note on standard error counts the skipped units."""
     for output in filter(None, (args.to_json, args.to_csv, args.sarif, args.output, args.corrected)):
         if output == args.output and is_folder(output):
             check_folder(output)
@@ -101,7 +101,7 @@ def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | N
     of_files = {"-o": args.output, "--all": args.all, "--changed-from": args.changed_from, "--columns": args.columns}
     for option, value in of_files.items():
         if value:
-            raise no_effect_error(option, "plain texts")
+            raise no_effect_error(option, "plain text files")
     return read_plain(args.sources, args.translations, args.documents)
 
 
@@ -129,7 +129,7 @@ def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: s
 
 
 def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
-    """The translators' files of a run: those that have both texts, or translations with keys beside their source."""
+    """The translators' files of a run: bilingual files, or key-value translations with their source file."""
     from mbr_esd_metric.adapters.documents.keys import is_key_file
 
     if args.files and (args.sources or args.translations):
@@ -139,14 +139,14 @@ def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
     if not args.files and not keyed:
         return {}
     if args.documents:
-        raise no_effect_error(f"--documents {args.documents}", f"{(*args.files, *keyed)[0]}, which says it itself")
+        raise no_effect_error(f"--documents {args.documents}", f"{(*args.files, *keyed)[0]}, which defines them")
     if not args.files and len({Path(path).suffix.lower() for path in (args.sources, *pairs)}) > 1:
         raise OptionError(f"{args.sources} and {pairs[0]}: use files of one kind; key-value files are aligned by key")
     check_distinct([*args.files, *pairs], "" if args.files else "-t ")
     from mbr_esd_metric.adapters.documents.reading import read_document
 
     source = None if args.files else args.sources
-    pairs = [path for path in pairs if Path(path).resolve() != Path(args.sources).resolve()]  # wildcards match both
+    pairs = [path for path in pairs if Path(path).resolve() != Path(args.sources).resolve()]  # wildcards may match it
     if not args.files and not pairs:
         raise OptionError(f"-t {args.sources} is the source file; specify its translations")
     paths = args.files or pairs
@@ -178,7 +178,7 @@ def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], l
 
 
 def _changed(args: argparse.Namespace, documents: Mapping[str, Document], lp: str | None) -> dict[str, Document]:
-    """The documents with what changed since their older versions."""
+    """The documents, with only the units changed since their older versions."""
     from mbr_esd_metric.adapters.documents.changes import changed_from, older_files
 
     with older_files(args.changed_from, documents.values()) as older:
@@ -195,33 +195,33 @@ def _selection(args: argparse.Namespace, lp: str | None) -> Selection:
 
 
 def _differ(args: argparse.Namespace, count: int, changed: int) -> str:
-    """How many units of a document changed."""
+    """A line with the number of changed units of a document."""
     units = f"{changed} of {number_of(count, 'unit')}" if changed else "no unit"
     nothing = "" if changed else ", so there is nothing to score"
     return f"{units} {'differ' if changed > 1 else 'differs'} from {args.changed_from}{nothing}"
 
 
 def _check_marked(output: str | None, documents: Mapping[str, Document]) -> None:
-    """Check that marked files can be written: one to a name that ends alike, several into a folder."""
+    """Check that marked files can be written: one file with the same extension, or several into a folder."""
     if not output:
         return
     for path, document in documents.items():
         ending = Path(path).suffix
         if not document.is_markable:
-            raise OptionError(f"-o {output}: a {ending} file has no place for errors; --to_csv writes a table of them")
+            raise OptionError(f"-o {output}: {ending} files do not support comments; use --to_csv to write a table")
         if len(documents) == 1 and Path(output).suffix != ending and not is_folder(output):
-            raise OptionError(f"-o {output}: it is {path} again, so let it end alike; --to_csv writes a table")
+            raise OptionError(f"-o {output}: must end in {ending}, as {path} does; use --to_csv to write a table")
     if len(documents) > 1 and not is_folder(output):
         raise OptionError(f"-o {output}: {len(documents)} files need a folder; write -o {output}/")
 
 
 def is_folder(output: str) -> bool:
-    """Whether an output is a folder: it is one, or its name ends so."""
+    """Whether an output is an existing folder, or its name ends in a slash."""
     return output.endswith("/") or Path(output).is_dir()
 
 
 def _unpaired(document: Document) -> Iterator[str]:
-    """Notes on the keys that only one of two files has, and on empty texts."""
+    """Notes on keys that only one of the two files has."""
     named = [f"{one.key} (line {one.source_line})" for one in document.missing if one.problem == "missing"]
     if named:
         yield f"{number_of(len(named), 'key')} of {document.source_path} missing: {first_of(named)}"
@@ -230,17 +230,17 @@ def _unpaired(document: Document) -> Iterator[str]:
 
 
 def _left_out(document: Document) -> str:
-    """The number of units that are left out, and why; "" if none is."""
+    """A line with the number of skipped units and the reasons; "" if there are none."""
     left_out = {**dict.fromkeys(document.empty, "without source or translation"), **document.unready, **document.others}
     if not left_out:
         return ""
     each = ", ".join(f"{count} {reason}" for reason, count in Counter(left_out.values()).items())
-    take = "; --all takes unready ones with a translation" if document.unready else ""
-    return f"{number_of(len(left_out), 'unit')} left out ({each}), such as {next(iter(left_out))}{take}"
+    take = "; --all includes those that have a translation" if document.unready else ""
+    return f"{number_of(len(left_out), 'unit')} skipped ({each}), such as {next(iter(left_out))}{take}"
 
 
 def read_beside(path: str, source_path: str, count: int) -> list[str]:
-    """The lines of a file, one for each source."""
+    """The lines of a file, which must have one for each source."""
     if path == source_path == "-":
         raise OptionError("standard input is used twice (-s - -t -); read the sources or the translations from a file")
     lines = read_segments(path)
@@ -252,8 +252,8 @@ def read_beside(path: str, source_path: str, count: int) -> list[str]:
 
 
 def document_names(path: str, source_path: str, count: int) -> list[str]:
-    """The document of each source: a line has an id, mt-metrics-eval's domain and document, or the item_id, doc_id or
-    document_id (WMT24++) of WMT's JSON lines. A document is in one piece."""
+    """The document of each source. A line contains an id, mt-metrics-eval's domain and document, or a JSON object of
+    WMT with item_id, doc_id or document_id (WMT24++). The segments of a document must be contiguous."""
     from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 
     names: list[str] = []
@@ -273,6 +273,6 @@ def document_names(path: str, source_path: str, count: int) -> list[str]:
 def _document_of(item: Mapping[str, Any]) -> str:
     from mbr_esd_metric.adapters.wmt.submissions import SEPARATOR
 
-    if "item_id" in item:  # WMT26: its last part is the place in the document
+    if "item_id" in item:  # WMT26: the last part is the position in the document
         return str(item["item_id"]).rpartition(SEPARATOR)[0] or str(item["item_id"])
     return str(item["document_id" if "document_id" in item else "doc_id"])

@@ -1,4 +1,4 @@
-"""`mbr-esd serve NAME`: a vLLM server for a model of this package, with the flags that its candidates need."""
+"""`mbr-esd serve NAME`: start a vLLM server for a model of this package, with the flags that it needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print how to ask the server, and become it."""
+    """Print how to use the server, and replace this process by it."""
     from mbr_esd_metric.generation.engines.vllm import CPU_ENVIRONMENT
 
     parser = argparse.ArgumentParser(prog="mbr-esd serve", add_help=False, allow_abbrev=False)
@@ -38,14 +38,14 @@ def run(args: argparse.Namespace) -> int:
     address, flags = parser.parse_known_args(args.flags)
     command = serve_command(args.name, address.host, address.port, flags)
     if arguments := answer_flags(flags):
-        print(f"mbr-esd serve: ask for it with vllm={','.join(arguments)}", file=sys.stderr)
+        print(f"mbr-esd serve: to use this server, add to the model name: vllm={','.join(arguments)}", file=sys.stderr)
     name = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
     print(f"once the server is ready: export MBR_ESD_SERVER=http://{name}:{address.port}/v1", flush=True)
     os.execve(command[0], command, {**CPU_ENVIRONMENT, **os.environ})
 
 
 def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) -> list[str]:
-    """The command that serves a model name under the name that `engine=server` asks for, with further flags for vLLM.
+    """The command that serves a model under the name that `engine=server` requests, with further flags for vLLM.
     Those that change candidates are part of the served name, as in `vllm=`.
     """
     from mbr_esd_metric.generation.embedded import with_weights
@@ -58,7 +58,7 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
     card = load_card(name)
     if card.engine == NO_MODEL:
         raise OptionError(f"{name} runs no model, so there is nothing to serve; use it directly on any machine")
-    choose_engine(replace(card, engine="vllm"))  # raises where vLLM cannot run this model, as the small one
+    choose_engine(replace(card, engine="vllm"))  # raises if vLLM cannot run this model, such as the small one
     require("vllm", "vllm", "mbr-esd serve")
     options = merged_where_slow(with_weights(card.engine_options))
     request = card.engine_options

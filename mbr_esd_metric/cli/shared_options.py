@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from mbr_esd_metric.report.inputs import JudgedTable
     from mbr_esd_metric.report.tables import Table
 
-#: The best one that any machine can run.
+#: The best model that runs on any machine.
 DEFAULT_MODEL = "mbr-esd-small"
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """Add the form of the table."""
+    """Add the table format."""
     from mbr_esd_metric.report.tables import TABLE_FORMATS
 
     parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="table format (%(default)s)")
@@ -52,7 +52,7 @@ def add_measures(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def check_plot_of(args: argparse.Namespace, *inputs: str | Path) -> None:
-    """Check ``--plot`` before any work; the test set's files are inputs, too."""
+    """Check ``--plot`` early; the test set's files count as inputs."""
     if args.plot:
         from mbr_esd_metric.report.plots import check_plot
 
@@ -60,7 +60,7 @@ def check_plot_of(args: argparse.Namespace, *inputs: str | Path) -> None:
 
 
 def print_tables(tables: Sequence[Table], form: str) -> None:
-    """Print tables, as text and LaTeX one block a language pair where they are wider than 130 characters."""
+    """Print tables; text and LaTeX tables wider than 130 characters are split by language pair."""
     from mbr_esd_metric.report.tables import blocks, render_all
 
     if form in ("text", "latex"):
@@ -69,7 +69,7 @@ def print_tables(tables: Sequence[Table], form: str) -> None:
 
 
 def add_test_set(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add --test-set and --lp; a verb that works without a test set takes one language pair."""
+    """Add --test-set and --lp; verbs that also work without a test set accept one language pair."""
     group = parser.add_argument_group("test set, in the layout of mt-metrics-eval")
     group.add_argument(
         "--test-set",
@@ -95,7 +95,7 @@ def add_systems(parser: argparse.ArgumentParser) -> None:
 
 
 def folder_and_name(test_set: str) -> tuple[Path, str]:
-    """The folder of a test set's folder, and its name; the folder of mt-metrics-eval's download for a name alone."""
+    """The parent folder and the name of a test set; a bare name is in the folder of mt-metrics-eval's download."""
     from mbr_esd_metric.adapters.wmt.layout import default_data
 
     path = Path(test_set).expanduser()
@@ -114,15 +114,15 @@ def load_test_sets(
 
     Args:
         blind: whether gold may be missing.
-        choice: which systems are evaluated, where the arguments do not say it (`add_systems`).
-        gold: name of the gold scores, where it is not the usual one.
+        choice: the systems to evaluate, if the arguments of `add_systems` do not choose them.
+        gold: name of the gold scores, if not the default.
         files: metrics that are not in the folder, from `named_metrics`.
     """
     from mbr_esd_metric.adapters.wmt import load_test_set
     from mbr_esd_metric.adapters.wmt.layout import Layout, SystemChoice
     from mbr_esd_metric.adapters.wmt.metric_files import with_files
 
-    if len({*args.lp}) < len(args.lp):  # it would count twice in every average
+    if len({*args.lp}) < len(args.lp):  # a duplicate would count twice in averages
         raise OptionError(f"--lp {' '.join(args.lp)}: duplicate language pair")
     data, name = folder_and_name(args.test_set)
     only, exclude = getattr(args, "systems", ()), getattr(args, "exclude", ())
@@ -138,7 +138,7 @@ def load_test_sets(
 
 
 def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
-    """The names of these metrics, and the files of those that are files."""
+    """The names of these metrics, and name -> file for metrics given as files."""
     from mbr_esd_metric.adapters.file_kinds import kind_of_input
     from mbr_esd_metric.adapters.wmt.metric_files import is_score_file
     from mbr_esd_metric.files.paths import NamedPath, tell_apart
@@ -164,17 +164,17 @@ def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
 
 
 def test_set_folder(args: argparse.Namespace) -> Path | None:
-    """The folder whose files the verb reads; None if no test set is named."""
+    """The folder of the test set; None without --test-set."""
     return Path(*folder_and_name(args.test_set)) if args.test_set else None
 
 
 def used_option(args: argparse.Namespace, *options: str) -> str | None:
-    """The first of these options that was given, or None."""
+    """The first of these options that is set, or None."""
     return next((o for o in options if getattr(args, o.removeprefix("--").replace("-", "_"), None)), None)
 
 
 def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
-    """The test set of a verb that works without one; None if none is named."""
+    """The test set, for verbs that also work without one; None without --test-set."""
     if args.test_set and not args.lp:
         raise OptionError(f"--test-set {args.test_set}: specify its language pair with --lp, for instance --lp en-de")
     return next(load_test_sets(args), None) if args.test_set else None
@@ -200,14 +200,14 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def input_paths(args: argparse.Namespace) -> list[Path | None]:
-    """The named files and the folder of the test set."""
+    """The input files and the folder of the test set."""
     from mbr_esd_metric.files.paths import NamedPath
 
     return [*(NamedPath.parse(text).path for text in args.inputs), test_set_folder(args)]
 
 
 def read_inputs(args: argparse.Namespace) -> JudgedTable:
-    """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired."""
+    """The inputs joined into one table. Notes on standard error report unmatched segments and repairs."""
     from mbr_esd_metric.files.paths import NamedPath
     from mbr_esd_metric.report.inputs import read_table
 
@@ -223,7 +223,7 @@ def read_inputs(args: argparse.Namespace) -> JudgedTable:
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    """Add ``--dry-run``, which is 0 where it is given alone."""
+    """Add ``--dry-run``; its value is 0 without an argument."""
     parser.add_argument(
         "--dry-run",
         type=int,
@@ -236,7 +236,7 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
 
 
 def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) -> int:
-    """Print what a run would sample, after `trial` segments of it. Returns the exit code."""
+    """Print what a run would sample, after sampling `trial` of its segments. Returns the exit status."""
     from mbr_esd_metric.metric.estimate import estimate
 
     if trial < 0 or trial == 1:

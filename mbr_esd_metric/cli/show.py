@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.report.inputs import JudgedTable
 
 _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
-#: By whether there is colour: words that stay, that go and that come.
+#: Colour or not -> formats of unchanged, deleted and inserted words.
 _CHANGES = {
     True: {"=": "{}", "-": "\x1b[9;31m{}\x1b[0m", "+": "\x1b[32m{}\x1b[0m"},
     False: {"=": "{}", "-": "[-{}-]", "+": "{{+{}+}}"},
@@ -89,7 +89,7 @@ def configure_report(parser: argparse.ArgumentParser) -> None:
 
 
 def run_report(args: argparse.Namespace) -> int:
-    """Write the page, titled by the test set and the columns."""
+    """Write the report, with the test set and the columns as its title."""
     from mbr_esd_metric.report.viewer import render_page
 
     check_output(args.output, input_paths(args))
@@ -104,14 +104,14 @@ def run_report(args: argparse.Namespace) -> int:
 
 
 def wants_color(stream: TextIO) -> bool:
-    """Whether to use colour: on a terminal that is not dumb, unless NO_COLOR is set; everywhere with FORCE_COLOR."""
+    """Whether to use colour: on a capable terminal unless NO_COLOR is set, and always with FORCE_COLOR."""
     if os.environ.get("NO_COLOR") or os.environ.get("FORCE_COLOR"):
         return not os.environ.get("NO_COLOR")
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def show(table: JudgedTable, row: int, *, color: bool) -> str:
-    """One row of the table: source, then for each column its score, the marked translation and its errors."""
+    """Print a row of the table: the source, then for each column the score, the marked translation and the errors."""
     text = table.rows[row]
     bold, dim, reset = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if color else ("", "", "")
     name = f"{text.label} · {text.system}" if text.system else text.label
@@ -154,7 +154,7 @@ def show(table: JudgedTable, row: int, *, color: bool) -> str:
 
 
 def _facts(rating: JudgedSegment) -> Iterator[str]:
-    """The score, the MQM score beside it, whether it is unsure, and what the pair was warned of."""
+    """The score, the MQM score, whether the segment is unsure, and its data warning."""
     yield "no score" if rating.score is None else f"score {rating.score:.4f}"
     if rating.mqm is not None:
         yield f"MQM {rating.mqm:.4g}" + (" (estimated)" if rating.estimated else "")
@@ -165,7 +165,7 @@ def _facts(rating: JudgedSegment) -> Iterator[str]:
 
 
 def mark(text: str, annotation: Annotation, *, color: bool, start: int = 0, end: int | None = None) -> str:
-    """The text from start to end with these error spans marked; where spans overlap, the worse severity shows."""
+    """The text from start to end with error spans marked; if spans overlap, the worse severity is shown."""
     worst: list[Severity | None] = [None] * len(text)
     for span in sorted(annotation, key=lambda span: span.severity == "major"):
         worst[span.start : span.end] = [span.severity] * (span.end - span.start)
@@ -193,7 +193,7 @@ def _errors(text: Segment, annotation: Annotation) -> Iterator[str]:
         if span.correction is not None:
             details = [_visible(span.reason)] if span.reason else []
             details += [f"agreement {span.agreement:.2f}"] if span.agreement is not None else []
-            details += ["not applied: its place is ambiguous"] if span.ambiguous else []
+            details += ["not applied: its position is ambiguous"] if span.ambiguous else []
             yield "  ".join(["  instead", _visible(span.correction) or "nothing", *details])
     for at, severity in annotation.points:
         yield f"{severity}  [{at}, {at})  error without characters"

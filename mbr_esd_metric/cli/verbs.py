@@ -1,4 +1,4 @@
-"""The verbs of `mbr-esd`, a row of a table each; other packages add theirs (group ``mbr_esd_metric.verbs``)."""
+"""The table of `mbr-esd` verbs; other packages can add verbs (entry point group ``mbr_esd_metric.verbs``)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Verb:
     """One verb, whose module is imported when it is used.
 
     Attributes:
-        name: the word after ``mbr-esd``, or after another verb.
+        name: the word after ``mbr-esd``, or after its parent verb.
         text: one line of help.
         module: dotted name of a module with ``configure(parser)``, which adds the verb's arguments and sets
             ``parser.epilog`` to an example, and ``run(args) -> int``, which does the work and returns the exit status;
-            or MODULE:SUFFIX, whose functions are ``configure_SUFFIX`` and ``run_SUFFIX``. A verb that only has others
-            below it, which its ``configure`` adds by `add_verbs`, has no ``run``.
+            or MODULE:SUFFIX, whose functions are ``configure_SUFFIX`` and ``run_SUFFIX``. A verb with
+            subcommands, which its ``configure`` adds with `add_verbs`, has no ``run``.
     """
 
     name: str
@@ -61,7 +61,7 @@ _ROWS = (
     Verb("distill", "build TRL training data: DPO preference pairs or SFT examples", f"{_CLI}.distill"),
 )
 VERBS = Rows("verb", "verbs", {verb.name: verb for verb in _ROWS}, Verb)
-#: Offered by an entry point, as another package's verb is: nothing else in this package imports what it needs.
+#: Registered by an entry point, like a plugin's verb: nothing else in this package imports its dependencies.
 ANNOTATE = Verb("annotate", "create Pearmut annotation campaigns and import the ratings", f"{_CLI}.annotate")
 
 

@@ -1,4 +1,4 @@
-"""`mbr-esd wmt`: human annotations into mt-metrics-eval's data layout, metric scores, and submissions."""
+"""`mbr-esd wmt`: import human annotations into mt-metrics-eval's layout, score metrics, and write submissions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_import(parser: argparse.ArgumentParser) -> None:
-    """Add the files, the test set, and the metadata that the files may lack."""
+    """Add the files, the test set, and metadata that files may lack."""
     parser.usage = "mbr-esd wmt import [NAME=]FILE [FILE ...] --test-set T [options]"
     parser.add_argument(
         "files",
@@ -93,7 +93,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
 
 
 def run_import(args: argparse.Namespace) -> int:
-    """Tell what the files are, and write each language pair of them."""
+    """Detect the kind of the files, and import each language pair."""
     from mbr_esd_metric.files.paths import NamedPath
 
     _say_place(args.test_set)
@@ -104,7 +104,7 @@ def run_import(args: argparse.Namespace) -> int:
         kinds = {one: kind_of_import(one, name) for one in (path, *others)}
         if set(kinds.values()) != {"esa"}:
             each = ", ".join(f"{one} is {kind}" for one, kind in kinds.items())
-            raise InputError(f"one file is imported at a time, and several of esa alone: {each}")
+            raise InputError(f"import one file at a time; only esa accepts several files: {each}")
     if kind in SUBMISSIONS:
         if name is None:
             read = f"a folder, read as {SUBMISSIONS[kind]}" if path.is_dir() else SUBMISSIONS[kind]
@@ -127,7 +127,7 @@ def run_import(args: argparse.Namespace) -> int:
 
 
 def _say_place(test_set: str) -> None:
-    """Check, before any work, the place that is written to, and say where it is if only a name is given."""
+    """Check the output folder early, and print it if only a name is given."""
     data, name = folder_and_name(test_set)
     check_folder(data)
     if name == test_set:
@@ -135,7 +135,7 @@ def _say_place(test_set: str) -> None:
 
 
 def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Iterator[tuple[Imported, list[str]]]:
-    """Each language pair that was written, and what the reader says of the file."""
+    """Each imported language pair, with the report of the reader."""
     from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
 
     for pair in args.rename:
@@ -164,7 +164,7 @@ def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Ite
 
 
 def _pairs(args: argparse.Namespace, path: Path, in_file: Sequence[str | None]) -> list[str]:
-    """The language pairs to write: those of ``--lp``, or all that the file says."""
+    """The language pairs to import: those of ``--lp``, or all in the file."""
     pairs = args.lp or sorted({lp for lp in in_file if lp})
     if not pairs or (not args.lp and None in in_file):
         raise OptionError(f"{path} has no language pair; set it with --lp, for instance --lp en-de")
@@ -172,7 +172,7 @@ def _pairs(args: argparse.Namespace, path: Path, in_file: Sequence[str | None]) 
 
 
 def _import_metric(args: argparse.Namespace, path: Path, kind: str, name: str) -> None:
-    """Write a metric of a submission, or of a file of comet-score."""
+    """Import a submission, or an output of comet-score, as a metric."""
     form = SUBMISSION_FORMATS.get(kind)
     reference = args.reference[-1] if args.reference else None
     for lp in _pairs(args, path, [row.lp for row in form.read(path)] if form else [None]):
@@ -201,7 +201,7 @@ def configure_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="with models of this package, also score translations without gold (mt-metrics-eval requires this)",
+        help="for models of this package: also score translations without gold (mt-metrics-eval requires this)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace existing scores")
     add_dry_run(parser)
@@ -222,7 +222,7 @@ def run_score(args: argparse.Namespace) -> int:
     """Score every system of a test set, and write scores and error spans into the data folder."""
     from mbr_esd_metric.scoring.wmt import make_scorer, score_test_set
 
-    # Whatever is evaluated later, references and outliers are scored as well.
+    # References and outliers are scored too, whichever systems are evaluated later.
     choice = SystemChoice(tuple(args.systems), tuple(args.exclude), outliers=True, standard=True)
     failed: list[str] = []
     if args.dry_run is None:
@@ -251,13 +251,13 @@ def run_score(args: argparse.Namespace) -> int:
 
 
 def _named_model(text: str) -> tuple[str | None, str]:
-    """The metric's name and the model of ``[NAME=]MODEL``. A name stands before the options and folders of a model."""
+    """The metric name and model of ``[NAME=]MODEL``; an "=" in options or paths does not separate a name."""
     name, equals, model = text.partition("=")
     return (name, model) if equals and not re.search("[?/]", name) else (None, text)
 
 
 def _dry_run(args: argparse.Namespace, test_set: TestSet, name: str | None, model: str, choice: SystemChoice) -> None:
-    """Say what scoring a test set with a model would sample."""
+    """Print what scoring a test set with a model would sample."""
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.cards import is_ours, load_card
     from mbr_esd_metric.scoring.wmt import texts_to_score
@@ -269,7 +269,7 @@ def _dry_run(args: argparse.Namespace, test_set: TestSet, name: str | None, mode
         card = with_pair(load_card(model), test_set.lp, of_test_set=True)
         print_estimates(card, [one for one in texts if one.supplied], args.dry_run)
     elif args.dry_run:
-        raise no_effect_error(f"--dry-run {args.dry_run}", f"--model {model}, of which nothing is sampled")
+        raise no_effect_error(f"--dry-run {args.dry_run}", f"--model {model}, which does not sample")
 
 
 def configure_submit(parser: argparse.ArgumentParser) -> None:

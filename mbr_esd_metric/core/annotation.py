@@ -1,9 +1,9 @@
 """Error spans, annotations and their MQM score: immutable values with half-open character offsets.
 
 An annotation of a translation t is a set of error spans. Offsets count Python characters (code points) of t: ``0 <=
-start < end <= len(t)``. What t leaves out has its place in the source s, so a span has a *side*. To be compared, both
-sides are joined: over one text, t first, a source-side span ``[a, b)`` is ``[len(t) + a, len(t) + b)``. Kernels,
-similarities and rules see joined annotations only.
+start < end <= len(t)``. Omissions are located in the source s, so a span has a *side*. For comparisons, both sides are
+joined into one text, t first: a source-side span ``[a, b)`` is ``[len(t) + a, len(t) + b)``. Kernels, similarities and
+rules only use joined annotations.
 
 The MQM score (paper, Section 2) is the weighted count of the spans of both sides, with a floor:
 
@@ -26,50 +26,52 @@ from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.messages import number_of
 
 Severity = Literal["major", "minor"]
-#: The text that a span's offsets count in.
+#: The text that a span's offsets refer to.
 Side = Literal["translation", "source"]
 SIDES: tuple[Side, ...] = ("translation", "source")
-#: What says how to correct a span, under the names that it has in files.
+#: Fields of a span's correction, by their names in files.
 CORRECTION = ("correction", "reason", "agreement", "ambiguous")
-#: Severities in data and ours.
+#: Severities in data -> our severities.
 SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor": "minor"}
-#: Those without a penalty; any other one may be a slip.
+#: Severities without a penalty; any other value may be a typo.
 NO_PENALTY = ("neutral",)
 
-#: (start, end, severity): what makes two spans the same. In the key of a source-side span the offsets have
-#: `SOURCE_OFFSET` added, which is more than a translation's characters, so that it equals no other and comes last.
+#: (start, end, severity): the identity of a span. For source-side spans, `SOURCE_OFFSET`, which exceeds the length of
+#: any translation, is added to the offsets, so that they are distinct and sorted last.
 SpanKey = tuple[int, int, Severity]
 SOURCE_OFFSET = 1 << 40
 
-#: (place, severity): an error without characters, before the character of that index, or behind the last one.
+#: (position, severity): an error without characters, before the character at that index, or after the last one.
 Point = tuple[int, Severity]
 
 
 def fold_severity(severity: str) -> Severity | None:
-    """`severity`, ignoring case and surrounding white space, as "major" or "minor"; None for others, which have
-    no penalty and no span."""
+    """`severity`, ignoring case and surrounding white space, as "major" or "minor"; None for other severities, which
+    have neither penalty nor span."""
     return SEVERITIES.get(severity.strip().lower())
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorSpan:
-    """One error: characters of a translation, or of the source that it omits, and a severity. Nothing else is part of
-    a span's identity.
+    """One error: characters of the translation, or omitted characters of the source, and a severity. Only these
+    determine a span's identity.
 
     Attributes:
-        start, end: the first character, from 0, and one past the last; whole numbers such as numpy's become an `int`.
+        start, end: the first character, from 0, and one past the last; other integers, such as numpy's, are converted
+            to `int`.
         severity: "major" or "minor"; "critical" is read as "major".
         category: error category such as "accuracy", or None.
         confidence: in [0, 1], or None if unknown.
-        side: the text that the offsets count in, "translation" or "source".
-        correction: what should stand in the place of its characters, "" for nothing; None if unknown.
-        reason: why, in a sentence, or None.
-        agreement: the share, in [0, 1], of the candidates' corrections of these characters that are this one; or None.
-        ambiguous: whether its words stand several times as whole words in the text that the model saw, or only inside a
-            word, so that its correction may be meant for another place.
+        side: the text that the offsets refer to, "translation" or "source".
+        correction: the replacement for its characters, "" to delete them; None if unknown.
+        reason: the reason for the correction, or None.
+        agreement: the share, in [0, 1], of the candidates' corrections of these characters that equal this one; or
+            None.
+        ambiguous: whether its text occurs several times as whole words in the model's input, or only inside a word, so
+            that the correction may be meant for another position.
 
     Raises:
-        InputError: another value; shares may leave [0, 1] by rounding.
+        InputError: an invalid value; shares may exceed [0, 1] by rounding.
     """
 
     start: int
@@ -117,7 +119,7 @@ class ErrorSpan:
 
     @property
     def correction_fields(self) -> dict[str, Any]:
-        """The fields of the span's correction, by their names in files; empty without a correction."""
+        """The fields of the span's correction, by name in files; empty without a correction."""
         values = {name: getattr(self, name) for name in CORRECTION}
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
@@ -128,7 +130,7 @@ class ErrorSpan:
         return (self.start + offset, self.end + offset, self.severity)
 
     def text_in(self, source: str, translation: str) -> str:
-        """The characters of the span, in the text of its side."""
+        """The characters of the span in the text of its side."""
         return (translation if self.side == "translation" else source)[self.start : self.end]
 
 
@@ -139,22 +141,22 @@ _ATTRIBUTES = tuple(ErrorSpan.__dataclass_fields__)
 class Annotation:
     """An immutable set of error spans over one translation, ordered by side, start, end and severity.
 
-    Annotations are equal if their keys and `unplaced` are. Of spans with the same key the first is kept; only
-    `of_rater` keeps all of them. Length and truth value are those of `spans`.
+    Annotations are equal if their keys and `unplaced` are. Of spans with the same key, only the first is kept
+    (`of_rater` keeps all). Length and truth value are those of `spans`.
 
     Args:
         spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally the other attributes;
-            those whose severity is neutral or unknown are left out.
+            spans with neutral or unknown severity are dropped.
 
     Raises:
-        InputError: for a span that is malformed, with its number from 1.
+        InputError: a malformed span, with its number from 1.
     """
 
     spans: tuple[ErrorSpan, ...]
     key: tuple[SpanKey, ...]
-    #: Errors without characters. They are not spans: the character F1 of WMT23's task counts them, nothing else does.
+    #: Errors without characters. They are not spans, and only count in the character F1 of WMT23's task.
     points: tuple[Point, ...]
-    #: Severities of omissions that have no place. The score and what makes annotations equal count them, nothing else.
+    #: Severities of omissions without a position. They only count in the score and in equality.
     unplaced: tuple[Severity, ...]
 
     def __init__(self, spans: AnnotationLike = ()) -> None:
@@ -165,13 +167,13 @@ class Annotation:
 
     @classmethod
     def of_keys(cls, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
-        """The annotation with these span keys; for code that builds many annotations from known keys."""
+        """The annotation with these span keys, for building many annotations from known keys."""
         return _fill(cls.__new__(cls), by_key)
 
     @classmethod
     def of_rater(cls, spans: AnnotationLike) -> Annotation:
-        """The spans of a rater, or of a submission, with several errors of one severity on the same characters. Each
-        counts in the score, in span counts and in MPP; measures of characters and equality see the set of spans."""
+        """The spans of a rater or submission, including several errors of the same severity on the same characters.
+        Each counts in the score, in span counts and in MPP; character measures and equality use the set of spans."""
         return spans if isinstance(spans, Annotation) else _with(_spans(spans))
 
     def with_points(self, points: Iterable[Point]) -> Annotation:
@@ -187,7 +189,7 @@ class Annotation:
         return _with(Annotation(spans), self.points, self.unplaced)
 
     def on(self, side: Side) -> Annotation:
-        """The spans of one side alone; `points` are in the translation, and `unplaced` on no side."""
+        """Only the spans of one side; `points` belong to the translation, and `unplaced` to neither side."""
         if not self.unplaced and not self.sided:
             return self if side == "translation" else EMPTY
         points = self.points if side == "translation" else ()
@@ -195,7 +197,7 @@ class Annotation:
 
     @property
     def sided(self) -> bool:
-        """Whether any span is on the source side; these come last."""
+        """Whether any span is on the source side; such spans are sorted last."""
         return bool(self.spans) and self.spans[-1].side == "source"
 
     def concatenate_sides(self, length: int) -> Annotation:
@@ -239,7 +241,7 @@ class Annotation:
 
     @property
     def clean(self) -> bool:
-        """Whether there is no error, neither a span nor one without characters or place."""
+        """Whether there is no error: no span, point or unplaced omission."""
         return not (self.spans or self.points or self.unplaced)
 
     def count(self, severity: Severity) -> int:
@@ -261,12 +263,12 @@ class Annotation:
                 )
 
 
-#: What every function accepts as an annotation.
+#: Accepted by every function as an annotation.
 AnnotationLike: TypeAlias = "Annotation | Iterable[ErrorSpan | Mapping[str, Any]]"
 
 
 def _fill(annotation: Annotation, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
-    put = object.__setattr__  # thousands are made a second
+    put = object.__setattr__  # created thousands of times per second
     key = tuple(sorted(by_key)) if len(by_key) > 1 else tuple(by_key)
     put(annotation, "key", key)
     put(annotation, "spans", tuple(map(by_key.__getitem__, key)))
@@ -276,7 +278,7 @@ def _fill(annotation: Annotation, by_key: Mapping[SpanKey, ErrorSpan]) -> Annota
 
 
 def _with(spans: Iterable[ErrorSpan], points: Iterable[Point] = (), unplaced: Iterable[Severity] = ()) -> Annotation:
-    """The annotation of exactly these spans, repeats included, and of what it has beside them."""
+    """The annotation with exactly these spans, including duplicates, and these other errors."""
     ordered = sorted(spans, key=lambda span: span.key)
     annotation = Annotation.of_keys({span.key: span for span in ordered})
     for name, value in (("spans", ordered), ("points", points), ("unplaced", unplaced)):
@@ -285,7 +287,7 @@ def _with(spans: Iterable[ErrorSpan], points: Iterable[Point] = (), unplaced: It
 
 
 def as_annotation(spans: AnnotationLike) -> Annotation:
-    """`spans` itself if it is an `Annotation`, else an annotation made from it."""
+    """`spans` itself if it is an `Annotation`, otherwise an annotation of these spans."""
     return spans if isinstance(spans, Annotation) else Annotation(spans)
 
 
@@ -303,7 +305,7 @@ def _is_share(value: object) -> bool:
 
 
 def _spans(items: AnnotationLike) -> Iterator[ErrorSpan]:
-    """The spans of these items. Raises as `Annotation`."""
+    """The spans of these items; raises the exceptions of `Annotation`."""
     if not isinstance(items, Iterable):
         raise InputError(f"error spans are {type(items).__name__}; give a list of ErrorSpans or dicts")
     for number, item in enumerate(items, 1):
@@ -327,14 +329,14 @@ def _spans(items: AnnotationLike) -> Iterator[ErrorSpan]:
             warnings.warn(f"error span {number} is left out: {known}", stacklevel=3)
 
 
-#: No error at all.
+#: The annotation without errors.
 EMPTY = Annotation()
 
 
 @dataclass(frozen=True, slots=True)
 class MqmWeights:
-    """Penalties of a span, w_maj and w_min, and alpha, the worst score; all <= 0. Minor spans whose category names
-    punctuation, and major ones of a non-translation, have their own."""
+    """Penalties per span, w_maj and w_min, and alpha, the lowest score; all <= 0. Minor punctuation errors and major
+    non-translation errors (by category) have separate penalties."""
 
     major: float
     minor: float
@@ -351,12 +353,12 @@ class MqmWeights:
 
     def total(self, spans: Iterable[ErrorSpan]) -> float:
         """The sum of the penalties, without the floor."""
-        # One after the other, as WMT's gold scores were: `sum` rounds otherwise from Python 3.12 on.
+        # Sequentially, like WMT's gold scores; from Python 3.12 on, `sum` rounds differently.
         return reduce(operator.add, map(self.of, spans), 0.0)
 
 
-#: `paper`: Section 2 of the paper. `google`: Google's MQM (Freitag et al. 2021), minor punctuation and
-#: non-translation apart.
+#: `paper`: Section 2 of the paper. `google`: Google's MQM (Freitag et al. 2021), with special penalties for minor
+#: punctuation and non-translation.
 WEIGHTS: Mapping[str, MqmWeights] = {
     "paper": MqmWeights(-5.0, -1.0, -25.0, -1.0, -5.0),
     "google": MqmWeights(-5.0, -1.0, -25.0, -0.1, -25.0),
@@ -364,7 +366,7 @@ WEIGHTS: Mapping[str, MqmWeights] = {
 
 
 def weights_of(name: str) -> MqmWeights:
-    """The weights of that name. Raises `OptionError` with the valid names."""
+    """The weights with this name. Raises `OptionError` with the valid names."""
     if name not in WEIGHTS:
         raise unknown("MQM weights", name, WEIGHTS)
     return WEIGHTS[name]

@@ -1,4 +1,4 @@
-"""Rules that choose for all segments of a test set together; what they compute is in `core.corpus_choice`."""
+"""Rules that decide all segments of a test set together; the computations are in `core.corpus_choice`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class CorpusRule(Rule):
-    """A rule for whole test sets. A segment enters by a few numbers of each possible answer, its *statistics*, so that
-    the texts need not stay in memory."""
+    """A rule for whole test sets. A segment is represented by a few numbers per possible answer, its *statistics*, so
+    texts need not stay in memory."""
 
     @abstractmethod
     def statistics(self, problem: DecisionProblem) -> Floats:
@@ -24,15 +24,15 @@ class CorpusRule(Rule):
 
     @abstractmethod
     def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
-        """The answers that may be chosen at all."""
+        """The answers that can be chosen."""
 
     @abstractmethod
     def settle(self, statistics: Sequence[Floats]) -> CorpusChoice:
-        """The choice for the test set, given the statistics of each segment's shortlist, in that order."""
+        """The decision for the test set, given the statistics of each segment's shortlist, in order."""
 
     @abstractmethod
     def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
-        """Expected utilities that a decision reports, one for each row of `statistics`."""
+        """Expected utilities reported by a decision, one per row of `statistics`."""
 
     def decide(self, problems: Sequence[DecisionProblem]) -> list[Choice]:
         if not problems:
@@ -52,7 +52,7 @@ class CorpusRule(Rule):
 
 
 class MbrCorpus(CorpusRule):
-    """The highest ratio behind the corpus softdice; the statistics of a hypothesis are its a and b."""
+    """The candidates with the highest expected corpus softdice; the statistics of a hypothesis are its a and b."""
 
     name = "mbr-corpus"
     description = "the highest expected corpus softdice, over the whole test set"
@@ -80,7 +80,7 @@ class MbrCorpus(CorpusRule):
 
 
 class ConsensusCorpus(MbrCorpus):
-    """The same among all annotations, exactly: a threshold on the share of supports that mark an interval."""
+    """The same over all annotations, exactly, by a threshold on the share of supports that mark an interval."""
 
     name = "consensus-corpus"
     description = "the highest expected corpus softdice among all annotations, over the whole test set"

@@ -1,11 +1,11 @@
-"""Corrections of error spans: the one to choose among those of the candidates, and the translation with them.
+"""Corrections of error spans: selection among the candidates' corrections, and the corrected translation.
 
 Of the corrections of the same characters, with their candidates' weights w, the one of highest expected utility wins:
 
     U(c) = sum_d w(d) u(c, d) / sum_d w(d)
 
-u is 1 for equal texts; 0 between a deletion ("") and any other; else the mean of sacreBLEU's sentence chrF, in [0, 1],
-of c against d and of d against c.
+u is 1 for equal texts; 0 between a deletion ("") and any other text; otherwise the mean of sacreBLEU's sentence chrF,
+in [0, 1], of c against d and of d against c.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Side
 from mbr_esd_metric.core.decision_problem import TIE
 
-#: Characters of a text, which a correction replaces.
+#: Characters of a text that a correction replaces.
 Place = tuple[Side, int, int]
 
-#: Behind the number of corrections that `corrected` leaves out.
+#: Text after the number of corrections that `corrected` skips.
 NOT_APPLIED = "not applied, because the text occurs several times or inside a word"
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A candidate's correction of some characters, with the candidate's weight, log-probability and index, and
-    whether its place is ambiguous."""
+    """A candidate's correction of some characters, with the candidate's weight, log-probability and index, and whether
+    its position is ambiguous."""
 
     correction: str
     reason: str | None
@@ -42,7 +42,7 @@ class Proposal:
 def proposals(
     annotations: Iterable[Annotation | None], weights: Sequence[float], logprobs: Sequence[float | None]
 ) -> dict[Place, list[Proposal]]:
-    """The corrections of each place, whatever its severity. The arguments have one value for each candidate; the
+    """The corrections for each position, regardless of severity. The arguments have one value per candidate; the
     annotation of an invalid one is None."""
     found: dict[Place, list[Proposal]] = {}
     for index, (annotation, weight, logprob) in enumerate(zip(annotations, weights, logprobs, strict=True)):
@@ -55,8 +55,9 @@ def proposals(
 
 
 def with_corrections(annotation: Annotation, proposed: Mapping[Place, Sequence[Proposal]]) -> Annotation:
-    """The annotation, each span with the correction of highest expected utility, the reason of the likeliest candidate
-    with it, and as `agreement` the share of the weights with it. In a tie the likelier one wins, then the lower index.
+    """The annotation, where each span has the correction with the highest expected utility, the reason given by the
+    most probable candidate with it, and its share of the weights as `agreement`. In a tie, the more probable one wins,
+    then the lower index.
     """
     spans = []
     for span in annotation:
@@ -74,7 +75,7 @@ def _chosen(some: Sequence[Proposal]) -> dict[str, Any]:
     total = sum(weights.values()) or 1.0
     values = [sum(w / total * _utility(*sorted((text, other))) for other, w in weights.items()) for text in weights]
     best = max(values)
-    # As `likeliest` is in the order of ties, the first one wins.
+    # `likeliest` is in tie-breaking order, so the first one wins.
     one = next(one for one, value in zip(likeliest.values(), values, strict=True) if value >= best - TIE)
     agreement = weights[one.correction] / total
     return {"correction": one.correction, "reason": one.reason, "agreement": agreement, "ambiguous": one.ambiguous}
@@ -90,13 +91,13 @@ def _utility(one: str, other: str) -> float:
 
 
 def not_applied(annotation: Annotation) -> int:
-    """The number of corrections that `corrected` leaves out because their place is ambiguous."""
+    """The number of corrections that `corrected` skips because their position is ambiguous."""
     return sum(span.correction is not None and span.ambiguous for span in annotation)
 
 
 def corrected(translation: str, annotation: Annotation) -> str:
-    """The translation with its corrections, those of overlapping spans by the more severe, then the longer, then the
-    first one. Spans without a correction, or with an ambiguous place, stay."""
+    """The corrected translation. Of overlapping spans, the more severe is corrected, then the longer, then the first
+    one. Spans without a correction, or with an ambiguous position, are unchanged."""
     taken: list[tuple[ErrorSpan, str]] = []
     for span in sorted(annotation.on("translation"), key=lambda one: (one.severity != "major", one.start - one.end)):
         free = all(span.end <= other.start or other.end <= span.start for other, _ in taken)

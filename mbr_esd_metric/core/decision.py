@@ -14,13 +14,13 @@ from mbr_esd_metric.errors import InputError
 #: How candidates are weighted as supports; see `Hypotheses.weights`.
 WEIGHTINGS = ("uniform", "model", "agreement")
 
-#: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, or of those
-#: that the answers state themselves.
+#: Kinds of a decision's score: of the chosen annotation, or the mean over the supports of their scores or of the scores
+#: stated in the answers.
 SCORES = ("chosen", "expected", "given")
 
-#: What summaries and gates say of segments that are `Decision.unsure`.
-UNSURE = "unsure: the model marks no error where a third or more of the candidates could not be read"
-#: Fewer candidates than these show nothing of a model.
+#: Description of `Decision.unsure` segments in summaries and gates.
+UNSURE = "unsure: the model marks no error, but a third or more of the candidates are invalid"
+#: With fewer candidates, a model cannot be judged.
 FEW = 8
 
 
@@ -29,8 +29,8 @@ class TokenLogprobs:
     """The log-probability of each token of an answer.
 
     Attributes:
-        sizes: bytes of the answer's UTF-8 that each token spells, in order; 0 for the closing one.
-        logprobs: log M of each, of the kind that `Candidate.logprob` sums, at most 0.
+        sizes: number of UTF-8 bytes of the answer in each token, in order; 0 for the end token.
+        logprobs: log M of each token, at most 0; `Candidate.logprob` is their sum.
     """
 
     sizes: tuple[int, ...]
@@ -38,10 +38,10 @@ class TokenLogprobs:
 
     @classmethod
     def spelling(cls, pieces: Iterable[bytes], logprobs: Iterable[float], text: str) -> TokenLogprobs | None:
-        """The tokens that spell a text, the closing ones after it included; None if they spell something else."""
+        """The tokens that spell a text, including the end tokens after it; None if they spell something else."""
         spelled, at, sizes = text.encode("utf-8", "surrogatepass"), 0, []
         for piece in pieces:
-            # The last token may end in half a character, which the text has not.
+            # The last token may end in an incomplete character, which the text lacks.
             size = min(len(piece), len(spelled) - at)
             if spelled[at : at + size] != piece[:size]:
                 return None
@@ -50,7 +50,7 @@ class TokenLogprobs:
         return cls(tuple(sizes), tuple(logprobs)) if at == len(spelled) else None
 
     def total(self, ranges: Iterable[tuple[int, int]]) -> float:
-        """The sum over the tokens that spell a byte of one of these half-open ranges; each token counts once."""
+        """The sum over the tokens that contain a byte of these half-open ranges; each token counts once."""
         spelled, total = list(ranges), 0.0
         ends = accumulate(self.sizes)
         for size, end, logprob in zip(self.sizes, ends, self.logprobs, strict=True):
@@ -64,16 +64,18 @@ class Candidate:
     """One sampled annotation of a segment.
 
     Attributes:
-        text: what the model wrote; parsed against the translation when a decision is made.
+        text: the model's answer, which is parsed against the translation when deciding.
         annotation: an annotation that needs no parsing; used instead of `text`.
-        logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over those that the
-            grammar admits, before top-k; None if unknown.
-        truncated: cut by the length limit, or refused or cut by a hosted service; invalid.
-        token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
-        format: name of the answer format of the text; None: the one that the decision's options name.
+        logprob: sum over the generated tokens (including the end token) of log M at temperature 1, over the tokens that
+            the grammar admits, before top-k; None if unknown.
+        truncated: whether it was cut by the length limit, or rejected or cut by a hosted service; such candidates are
+            invalid.
+        token_logprobs: log-probabilities of the tokens, from which the confidences of a single answer are computed;
+            None if unknown.
+        format: name of the text's answer format; None for the format in the decision options.
         tokens: the number of generated tokens; 0 if unknown.
-        withheld: why a hosted service refused or filtered the answer, in its words; None if it did not.
-        annotator: the model or person that it is from; None if that is not known, as where all are one model's.
+        withheld: message of a hosted service that refused or filtered the answer; None if it did not.
+        annotator: the model or person that produced it; None if unknown, or if all candidates are from one model.
     """
 
     text: str | None = None
@@ -89,9 +91,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CandidateColumns:
-    """The candidates of one segment as columns. `annotations` and `annotators` are None if no candidate has one,
-    `token_logprobs` are those of the only candidate, and `format` is that of all texts; where they are in several,
-    `formats` has that of each."""
+    """The candidates of one segment as columns. `annotations` and `annotators` are None if no candidate has one;
+    `token_logprobs` are those of a single candidate. `format` is the common format of all texts; if they differ,
+    `formats` has one per candidate."""
 
     texts: Sequence[str | None]
     logprobs: Sequence[float | None]
@@ -131,13 +133,13 @@ class CandidateColumns:
 
     @property
     def different_formats(self) -> Sequence[str | None]:
-        """The formats of the candidates, each once."""
+        """The distinct formats of the candidates."""
         return [self.format] if self.formats is None else [*dict.fromkeys(self.formats)]
 
     @classmethod
     def of(cls, candidates: Candidates) -> CandidateColumns:
-        """The columns of these candidates. Raises `InputError` for an item, counted from 1, that is not a candidate, a
-        text or an annotator's name that is not a string, or a log-probability that is not a number."""
+        """The columns of these candidates. Raises `InputError`, with the candidate's number from 1, for an item that is
+        not a candidate, a text or annotator name that is not a string, or a log-probability that is not a number."""
         if isinstance(candidates, CandidateColumns):
             return candidates
         if not isinstance(candidates, Sequence):
@@ -152,7 +154,7 @@ class CandidateColumns:
         columns = [("text", texts, str, "a text"), ("logprob", logprobs, Real, "a number")]
         columns += [("annotator", annotators, str, "a name")]
         for name, values, kind, what in columns:
-            # Types first: there are few, where values are many.
+            # Check the set of types first: it is small, unlike the set of values.
             wrong = {one for one in set(map(type, values)) if one is bool or not issubclass(one, (kind, type(None)))}
             for number, value in enumerate(values if wrong else (), 1):
                 if type(value) in wrong:
@@ -169,13 +171,13 @@ class CandidateColumns:
         return cls(texts, logprobs, truncated, some, tokens, form, named, formats if several else None)
 
 
-#: What every function accepts as the candidates of a segment.
+#: Accepted by every function as the candidates of a segment.
 Candidates: TypeAlias = Sequence[Candidate] | CandidateColumns
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredPart:
-    """The characters ``[start, end)`` of a translation that were marked by themselves, and their score."""
+    """The characters ``[start, end)`` of a translation that were annotated separately, and their score."""
 
     start: int
     end: int
@@ -187,27 +189,27 @@ class Decision:
     """The annotation chosen for one segment.
 
     Attributes:
-        index: of the chosen candidate; if it has duplicates, of the likeliest, then of the first. None if the answer
-            is not a candidate.
+        index: index of the chosen candidate; of duplicates, the most probable, then the first. None if the answer is
+            not a candidate.
         annotation: its error spans; each one's confidence, in [0, 1], is the mean over its characters of the weighted
-            share of supports that mark the character, or for a single answer its probability (`decoding.segment`).
-        score: `mqm` on the scale of [0, 1], ``(25 + mqm) / 25``; NaN where a translation is left out.
-        mqm: MQM score of the annotation, in [-25, 0]; or the mean of the supports' scores, where that was asked for.
+            share of supports that mark the character, or, for a single answer, its probability (`decoding.segment`).
+        score: `mqm` on the scale of [0, 1], ``(25 + mqm) / 25``; NaN for a skipped translation.
+        mqm: MQM score of the annotation, in [-25, 0]; or the mean of the supports' scores, if requested.
         expected_utilities: the expected utility of each candidate; NaN for an invalid one.
-        expected_utility: that of the annotation.
+        expected_utility: the expected utility of the annotation.
         valid, distinct, invalid: numbers of valid candidates, of different annotations among them, and of invalid
             candidates.
         dropped: error spans of the valid candidates that could not be located in the translation, or in the source.
-        reasons: why candidates are invalid, and how many for each reason.
-        mqm_sd: standard deviation of the supports' scores, where `mqm` is their mean; else None.
-        unplaced: how many of those dropped are omissions.
-        inexact: how many of those located stand in the text with other blanks, quotation marks, hyphens or the like.
-        located: error spans of the valid candidates that could be located, each candidate's counted.
-        unmarked: valid candidates that say that there is no error.
-        malformed: errors of the valid candidates that could not be read.
-        unsure: whether the model marks no error, and a third of the candidates or more are invalid: an answer without
-            an error is rarely malformed, so those that are hint at errors.
-        parts: of a segment whose sentences were decided one by one, each of them; else empty.
+        reasons: reason -> number of invalid candidates.
+        mqm_sd: standard deviation of the supports' scores, if `mqm` is their mean; otherwise None.
+        unplaced: number of omissions among the dropped spans.
+        inexact: number of located spans whose text has different spaces, quotation marks, hyphens or similar.
+        located: error spans of the valid candidates that could be located, summed over candidates.
+        unmarked: number of valid candidates without errors.
+        malformed: errors of the valid candidates that could not be parsed.
+        unsure: whether the model marks no error, but a third or more of the candidates are invalid: error-free answers
+            are rarely malformed, so malformed ones may contain errors.
+        parts: the sentences, if they were decided separately; otherwise empty.
     """
 
     index: int | None
@@ -232,16 +234,15 @@ class Decision:
 
 
 def mostly_lost(candidates: int, located: int, dropped: int) -> bool:
-    """Whether most error spans of so many candidates are in no text, so that scores rest on few; of a few candidates,
-    whether all are."""
+    """Whether most error spans of this number of candidates could not be located, so that scores are unreliable; for
+    few candidates, whether none could."""
     return dropped > located and (candidates >= FEW or not located)
 
 
 def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str, score: str) -> Decision:
-    """The decision with certain errors in its annotation, and its score less their points by these weights; only what
-    the model has not taken off already by marking some of the same characters. A score of the annotation has lost
-    the points of its marks, and a mean over the candidates their share. What a model states (`score=given`) need not
-    have lost any."""
+    """The decision with rule-based errors added to its annotation, and their penalties subtracted from its score, minus
+    what the model has already subtracted for marks on the same characters: the full penalty for a score of the
+    annotation, a share for a mean over the candidates. A stated score (`score=given`) need not include any."""
     weights, annotation, points = weights_of(mqm), decision.annotation, decision.mqm
     lost = {"given": 0.0, "chosen": 1.0}
     for error in errors:

@@ -1,4 +1,4 @@
-"""One segment as a decision rule sees it: hypotheses, weighted supports, and the utility that compares them.
+"""The decision problem of one segment: hypotheses, weighted supports, and the utility that compares them.
 
 Candidates with the same spans are one *hypothesis* with a weight. *Supports* are what hypotheses are compared with.
 """
@@ -27,20 +27,20 @@ TIE = 1e-9
 
 
 class Hypotheses:
-    """The distinct annotations among the candidates of one segment; arguments have one value for each candidate, None
-    where it is unknown, or the annotation invalid. The weights "model" add up different outputs.
+    """The distinct annotations among the candidates of one segment. Arguments have one value per candidate, None if
+    unknown or invalid. The weights "model" sum over different outputs.
 
     Attributes:
         hypothesis_of_candidate: the hypothesis of each candidate, -1 for an invalid one.
         counts: candidates of each hypothesis, shape (n,).
-        index: the candidate that represents each hypothesis: the likeliest of its duplicates, then the first.
-        annotations: of these candidates.
-        logprobs: of these candidates, shape (n,); -inf where unknown.
-        annotators: of all candidates.
+        index: the candidate that represents each hypothesis: the most probable of its duplicates, then the first.
+        annotations: the annotations of these candidates.
+        logprobs: the log-probabilities of these candidates, shape (n,); -inf if unknown.
+        annotators: the annotators of all candidates.
 
     Raises:
-        InputError: a log-probability that is not a number or above 0 by more than rounding.
-        NoValidCandidateError: there is no valid candidate.
+        InputError: a log-probability that is not a number, or is positive beyond rounding.
+        NoValidCandidateError: no candidate is valid.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Hypotheses:
         self.annotators = annotators or unknown
         by_object: dict[int, int] = {id(None): -1}
         by_spans: dict[object, int] = {}
-        # Each object is compared only once; a parser returns the same object for the same text.
+        # Compare each object only once; parsers return the same object for equal texts.
         for one in {id(one): one for one in annotations if one is not None}.values():
             by_object[id(one)] = by_spans.setdefault((one.key, one.unplaced), len(by_spans))
         self.hypothesis_of_candidate: list[int] = [by_object[id(one)] for one in annotations]
@@ -82,20 +82,21 @@ class Hypotheses:
         return len(self.index)
 
     def weights(self, weighting: str | Panel = "uniform") -> Floats:
-        """The weight of each hypothesis as a support, shape (n,), of sum 1. "uniform" counts candidates. "model" takes
-        the probability under the model: the sum over the different outputs with this annotation, normalised over the
-        hypotheses; `InputError` if a log-probability is missing or all are -inf. A panel gives the weights of its
-        annotators; `InputError` if a candidate names none."""
+        """The weight of each hypothesis as a support, shape (n,), of sum 1. "uniform" counts candidates. "model" uses
+        the model's probability: the sum over the distinct outputs with this annotation, normalised over the hypotheses;
+        raises `InputError` if a log-probability is missing or all are -inf. A panel uses the weights of its annotators;
+        raises `InputError` for a candidate without annotator."""
         if weighting == "uniform":
             return np.asarray(self.counts / self.counts.sum())
         shares: Floats = np.zeros(len(self))
-        # An invalid candidate counts for the last hypothesis, and weighs nothing.
+        # An invalid candidate is indexed as the last hypothesis, with weight 0.
         np.add.at(shares, self.hypothesis_of_candidate, self.candidate_weights(weighting))
         return shares
 
     def candidate_weights(self, weighting: str | Panel) -> Floats:
-        """Weights of the candidates as supports, shape (N,), of sum 1; 0 for an invalid one. Those of a hypothesis sum
-        to its weight. With "model", candidates with one output share the output's weight. Raises as `weights` does."""
+        """Weights of the candidates as supports, shape (N,), of sum 1; 0 for an invalid one. The weights of a
+        hypothesis's candidates sum to its weight. With "model", candidates with the same output share its weight.
+        Raises the exceptions of `weights`."""
         shares: Floats = np.zeros(len(self.hypothesis_of_candidate))
         valid = [i for i, hypothesis in enumerate(self.hypothesis_of_candidate) if hypothesis >= 0]
         if weighting == "uniform":
@@ -121,7 +122,7 @@ class Hypotheses:
 
     @property
     def self_reported_scores(self) -> list[float]:
-        """The score that each candidate states, in [-25, 0]; 0 for an invalid one, which weighs nothing. `InputError`
+        """The score stated by each candidate, in [-25, 0]; 0 for invalid ones, whose weight is 0. Raises `InputError`
         if a valid one states none."""
         for i, (score, hypothesis) in enumerate(zip(self._scores, self.hypothesis_of_candidate, strict=True), 1):
             if score is None and hypothesis >= 0:
@@ -132,7 +133,8 @@ class Hypotheses:
         return [score or 0.0 for score in self._scores]
 
     def best(self, values: Floats) -> int:
-        """The hypothesis with the highest value. In a tie the likelier one wins, then the lower candidate index."""
+        """The hypothesis with the highest value. In a tie, the more probable one wins, then the lower candidate
+        index."""
         tied = np.flatnonzero(values >= values.max() - TIE)
         if len(tied) == 1:
             return int(tied[0])
@@ -140,13 +142,14 @@ class Hypotheses:
 
 
 class DecisionProblem:
-    """The folded candidates of one segment, and the supports that they are compared with, which are the candidates
-    where none are given; raises as `Hypotheses.weights`.
+    """The hypotheses of one segment and their supports (by default, the candidates); raises the exceptions of
+    `Hypotheses.weights`.
 
     Attributes:
-        length: L, the translation's characters, and those of the source where both texts are compared.
-        table: the hypotheses in its first rows, and the supports in `columns`; `InputError` for a span past its end.
-        weights: of the supports, shape (m,), of sum 1.
+        length: L, the length of the translation, plus that of the source if both texts are compared.
+        table: the hypotheses in the first rows, and the supports in `columns`; raises `InputError` for a span past the
+            end.
+        weights: weights of the supports, shape (m,), of sum 1.
     """
 
     def __init__(
@@ -174,11 +177,10 @@ class DecisionProblem:
         return self.utility.expected(self.table, self.rows, self.columns, self.weights)
 
     def score(self, score: str, mqm: str) -> tuple[float, float]:
-        """Mean and standard deviation over the weighted supports: of their MQM scores by these weights ("expected"), or
-        of the scores that they state themselves ("given"). Raises `InputError` if one states none.
-
-        In a panel, the scores of each annotator first get the same standard deviation, and the mean is rounded to a
-        whole point, as annotators give whole points."""
+        """Mean and standard deviation over the weighted supports, of their MQM scores with these MQM weights
+        ("expected"), or of the scores stated in the answers ("given"; raises `InputError` if one is missing). In a
+        panel, the scores of each annotator are first scaled to the same standard deviation, and the mean is rounded to
+        an integer, because annotators give integers."""
         supports, panel = self.supports, self._weighting
         of_panel = score == "expected" and isinstance(panel, Panel)
         if score == "expected":
@@ -188,7 +190,7 @@ class DecisionProblem:
                 weights = supports.candidate_weights(panel)
                 scores = scores[supports.hypothesis_of_candidate] * panel.scales(supports.annotators)
         else:
-            # Candidates that agree need not state the same score.
+            # Candidates with equal annotations may state different scores.
             weights = supports.candidate_weights(panel)
             scores = np.array(supports.self_reported_scores)
         mean = float(weights @ scores)
@@ -196,7 +198,7 @@ class DecisionProblem:
         return max(float(round(mean)), weights_of(mqm).floor) if of_panel else mean, deviation
 
     def evaluate_external(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
-        """An annotation that is not a candidate's, with its confidences; and its expected utility, by default computed.
+        """An annotation that need not be a candidate, with confidences, and its expected utility (computed by default).
         Raises `InputError` if a span ends past the translation."""
         table, columns = self.table, self.columns
         on_grid = all(start in table.index_of_bound and end in table.index_of_bound for start, end, _ in annotation.key)
@@ -209,8 +211,8 @@ class DecisionProblem:
 
 
 def with_confidence(annotation: Annotation, table: AnnotationTable, columns: slice, weights: Floats) -> Annotation:
-    """The annotation, one of the table's, each span with the mean over its characters of the weight of supports that
-    mark them. `columns` are the supports in the table, and `weights`, shape (C,), of sum 1, theirs."""
+    """An annotation of the table with confidences: the weight of the supports that mark a character, averaged over the
+    span's characters. `columns` are the supports in the table, and `weights` their weights, shape (C,), of sum 1."""
     if not annotation.spans:
         return annotation
     marked = ((weights @ table.marked[columns]) * table.widths).tolist()
@@ -230,9 +232,9 @@ def decided(
     score: str = "chosen",
     value: float | None = None,
 ) -> Decision:
-    """The decision for the choice of a rule, a hypothesis or an annotation that need not be one. `values`, shape (n,),
-    are reported as expected utilities of the hypotheses, and `value`, or else the expected utility, as that of another
-    annotation. The score, one of `SCORES`, has the weights `mqm`."""
+    """The decision for a rule's choice: a hypothesis or another annotation. `values`, shape (n,), are reported as
+    expected utilities of the hypotheses, and `value` (by default, the expected utility) as that of another annotation.
+    The score, one of `SCORES`, uses the MQM weights `mqm`."""
     hypotheses, index = problem.hypotheses, None
     by_hypothesis = [*values.tolist(), math.nan]
     if isinstance(chosen, Annotation) and chosen in hypotheses.annotations:

@@ -1,21 +1,21 @@
-"""Annotations as arrays: severity vectors of one, and tables of those of one segment.
+"""Annotations as arrays: severity vectors, and tables of the annotations of a segment.
 
-Severity vectors (paper, Section 4.2) say how bad each character of a translation is:
+Severity vectors (paper, Section 4.2) assign a severity to each character of a translation:
 
     v[i] = beta * 1[i in a major span] + gamma * 1[i in a minor span]
 
-so that a character is worth 0, gamma, beta or, where a major and a minor span overlap, beta + gamma.
+so the value of a character is 0, gamma, beta or, if a major and a minor span overlap, beta + gamma.
 
 Batched similarities are computed from a table, without a loop over characters or pairs. The characters of a translation
-fall into K *elementary intervals* between neighbouring span boundaries, inside which nothing changes. On them a sum
+fall into K *elementary intervals* between neighbouring span boundaries, on which all indicators are constant. So a sum
 over characters of products of indicators is one matrix product. The minimum of two severity vectors is such a sum (its
 threshold decomposition):
 
     min(vc, vs) = gamma 1[vc >= gamma] 1[vs >= gamma] + (beta - gamma) 1[vc >= beta] 1[vs >= beta]
                   + gamma 1[vc >= beta + gamma] 1[vs >= beta + gamma]
 
-and ``|vc - vs| = vc + vs - 2 min(vc, vs)``. All terms are multiples of a half, so single precision computes
-them exactly as long as the sums stay below 2**23 (checked; longer translations take double precision).
+and ``|vc - vs| = vc + vs - 2 min(vc, vs)``. All terms are multiples of a half, so single precision is exact as long as
+the sums stay below 2**23 (checked; longer translations use double precision).
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ _Reals: TypeAlias = npt.NDArray[Any]
 
 #: Penalty of a character in a major span, and in a minor one (paper, Section 5.1); 0 < gamma < beta.
 BETA, GAMMA = 1.0, 0.5
-#: Keeps the denominators of SoftF1 and SoftDice above 0.
+#: Keeps the denominators of SoftF1 and SoftDice positive.
 EPS = 1.0
 #: Longest translation for which sums of halves are exact in single precision: 1.5 * L < 2**23.
 _SINGLE_LENGTH = 5_000_000
 
 
 def span_counts(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.int64]:
-    """The number of spans of this severity over each of the `length` characters; `InputError` if one ends past them."""
+    """The number of spans of this severity over each of the `length` characters; Raises `InputError` if one ends past
+    them."""
     annotation.check_length(length)
     counts = np.zeros(length, dtype=np.int64)
     for span in annotation:
@@ -53,7 +54,7 @@ def span_counts(annotation: Annotation, length: int, severity: Severity) -> npt.
 
 @lru_cache(maxsize=4)
 def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.bool_]:
-    """Whether each of the `length` characters is in a span of this severity; raises as `span_counts`."""
+    """Whether each of the `length` characters is in a span of this severity; raises the exceptions of `span_counts`."""
     mask = np.greater(span_counts(annotation, length, severity), 0)
     mask.flags.writeable = False
     return mask
@@ -74,9 +75,9 @@ class AnnotationTable:
     def __init__(self, annotations: Sequence[Annotation], length: int) -> None:
         self.annotations = annotations
         self.length = length
-        #: The keys of their spans; a rater may have marked a span more than once.
+        #: The keys of their spans; raters may have marked a span more than once.
         self.keys = [a.key if len(a.key) == len(a.spans) else tuple(span.key for span in a.spans) for a in annotations]
-        #: The number of each of the S distinct spans of all annotations.
+        #: The index of each of the S distinct spans of all annotations.
         self.column = {key: index for index, key in enumerate(dict.fromkeys(chain.from_iterable(self.keys)))}
         starts, ends = [key[0] for key in self.column], [key[1] for key in self.column]
         if ends and max(ends) > length:
@@ -86,12 +87,12 @@ class AnnotationTable:
         #: The first character of each span, and one past its last, (2, S).
         self.edges: npt.NDArray[np.int64] = np.array([starts, ends], dtype=np.int64)
         self.bounds: npt.NDArray[np.int64] = np.array(sorted({*starts, *ends}), dtype=np.int64)
-        #: Characters of each elementary interval, shape (K,); some lie in no span.
+        #: Number of characters of each elementary interval, shape (K,); some intervals are in no span.
         self.widths: _Reals = np.diff(self.bounds).astype(self.dtype)
 
     @cached_property
     def incidence(self) -> _Reals:
-        """(n, S), 1 if the annotation has the span; more where a rater marked it more than once."""
+        """(n, S), 1 if the annotation has the span; more if a rater marked it more than once."""
         column, width = self.column, len(self.column)
         ones = [row * width + column[span] for row, key in enumerate(self.keys) for span in key]
         counts: _Reals = np.bincount(np.array(ones, dtype=np.intp), minlength=len(self) * width).astype(self.dtype)
@@ -102,13 +103,13 @@ class AnnotationTable:
 
     @cached_property
     def index_of_bound(self) -> dict[int, int]:
-        """The number of each bound."""
+        """The index of each bound."""
         return {bound: number for number, bound in enumerate(self.bounds.tolist())}
 
     @cached_property
     def covers(self) -> tuple[_Reals, _Reals]:
-        """1 if the annotation has a major span over the interval, shape (n, K); and the same of minor ones."""
-        # 1 more where a span begins and 1 less where one ends: the running sum is how many cover an interval.
+        """1 if the annotation has a major span over the interval, shape (n, K); and the same for minor spans."""
+        # +1 where a span starts and -1 where one ends: the cumulative sum is the number of spans over an interval.
         is_major = np.array([key[2] == "major" for key in self.column], dtype=bool)
         places, width = np.searchsorted(self.bounds, self.edges), len(self.bounds)
         covers = []
@@ -126,14 +127,14 @@ class AnnotationTable:
 
     @cached_property
     def both(self) -> _Reals | None:
-        """1 if a major and a minor span of the annotation overlap, (n, K); None if none ever do."""
+        """1 if a major and a minor span of the annotation overlap, (n, K); None if this never happens."""
         major, minor = self.covers
         both = major * minor
         return both if both.any() else None
 
     @cached_property
     def levels(self) -> tuple[_Reals, _Reals]:
-        """The threshold decomposition: indicators (n, M) and the weight of each column (M,), interval widths included.
+        """The threshold decomposition: indicators (n, M) and the weight of each column (M,), including interval widths.
         Their `products` are the sums over characters of min(vc, vs), exactly."""
         parts, steps = [self.marked, self.covers[0]], [GAMMA, BETA - GAMMA]
         if self.both is not None:

@@ -1,18 +1,18 @@
-"""The weights of several annotators, models or people, learnt from their agreement alone: no label is needed.
+"""Weights of several annotators (models or people), learnt only from their agreement, without labels.
 
 The model has one factor. Over the segments k of a test set, the MQM scores of annotator a, standardised, are
 
     x_a[k] = l_a t[k] + sqrt(1 - l_a^2) e_a[k],    so that  corr(x_a, x_b) = l_a l_b  for a != b
 
-with t what all of them measure, e_a the errors of each, independent of one another, and the loading l_a the
-*reliability* of a: its correlation with t. Loadings come from the correlations by principal axis factoring: the first
-eigenvector of the table whose diagonal is l_a^2, computed again until it stands still. The best linear estimate of t
-(Bartlett 1937) has the weights
+with t the common factor, e_a independent errors, and the loading l_a the *reliability* of a: its correlation with t.
+Loadings are estimated from the correlations by principal axis factoring: the first eigenvector of the matrix with
+diagonal l_a^2, iterated until convergence. The best linear estimate of t (Bartlett 1937) has the weights
 
     w_a = l_a / (1 - l_a^2),    scaled to the sum 1
 
-An annotator whose scores do not vary, or do not correlate with the others', weighs nothing. Two whose scores correlate
-by `COPY` or more are not independent and share one weight. docs/evidence/panels.md compares this with other estimators.
+An annotator whose scores do not vary, or do not correlate with the others', has weight 0. Annotators whose scores
+correlate by `COPY` or more are not independent and share one weight. docs/evidence/panels.md compares this with other
+estimators.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.log import logger
 from mbr_esd_metric.messages import number_of
 
-#: The fewest segments, and the fewest annotators, from which weights are learnt.
+#: Minimum numbers of segments and annotators for learning weights.
 FEWEST_SEGMENTS, FEWEST_ANNOTATORS = 100, 3
-#: The correlation of scores from which two annotators count as one; large models and people reach 0.6.
+#: Minimum correlation of scores at which two annotators count as one; large models and people reach 0.6.
 COPY = 0.8
 #: The largest squared loading, which bounds the weight of one annotator.
 _LARGEST = 0.95
@@ -41,7 +41,7 @@ class Panelist:
     """An annotator of a panel.
 
     Attributes:
-        weight: of the annotator's candidates together; those of a panel sum to 1.
+        weight: total weight of the annotator's candidates; the weights of a panel sum to 1.
         reliability: the loading l, in [0, 1); NaN if it was not learnt.
         scale: the factor that scales the annotator's MQM scores to the panel's standard deviation.
     """
@@ -57,9 +57,9 @@ class Panel:
     """The annotators of a test set and their weights.
 
     Attributes:
-        panelists: in the order of their weights, then of their names.
-        segments: how many were learnt from.
-        equal_because: why all have equal weights; "" if the weights were learnt.
+        panelists: sorted by weight, then by name.
+        segments: number of segments used for learning.
+        equal_because: reason for equal weights; "" if the weights were learnt.
     """
 
     panelists: tuple[Panelist, ...]
@@ -67,8 +67,9 @@ class Panel:
     equal_because: str = ""
 
     def shares(self, annotators: Sequence[str | None]) -> Floats:
-        """The weights of the candidates of one segment, by their annotators, shape (n,), of sum 1. Candidates of one
-        annotator share its weight; equal ones where no annotator weighs anything. `InputError` for one without name.
+        """The weights of the candidates of one segment, by their annotators, shape (n,), of sum 1. Candidates of an
+        annotator share its weight; if all weights are 0, candidates are weighted equally. Raises `InputError` for a
+        candidate without annotator.
         """
         if None in annotators:
             raise InputError(f'candidate {annotators.index(None) + 1} has no "annotator"; weights=agreement needs it')
@@ -115,10 +116,10 @@ class Panel:
 
 
 def _weighed(names: Sequence[str], table: Floats) -> list[Panelist] | None:
-    """The annotators by the columns of a table of scores, shape (segments, n); None if they do not agree."""
+    """The panelists for the columns of a table of scores, shape (segments, n); None if they do not agree."""
     agreement = correlations(table)
     copies = agreement >= COPY
-    # Copies of an annotator count once, and have its loading.
+    # Copies of an annotator count once, with the same loading.
     kept, number = np.unique(np.argmax(copies, axis=1), return_inverse=True)
     reliability = loadings(agreement[np.ix_(kept, kept)])[number]
     weights = reliability / (1 - reliability**2) / copies.sum(1)
@@ -133,7 +134,8 @@ def _weighed(names: Sequence[str], table: Floats) -> list[Panelist] | None:
 
 def correlations(table: Floats) -> Floats:
     """Pearson correlations between the columns of a table, shape (segments, n), over the segments where both have a
-    value. 0 where a column does not vary; the mean of the known ones for two that share fewer than 10 segments."""
+    value. 0 if a column does not vary; the mean of the known correlations for columns with fewer than 10 common
+    segments."""
     result = np.full((table.shape[1],) * 2, np.nan)
     for i, j in combinations(range(len(result)), 2):
         x, y = table[np.isfinite(table[:, [i, j]]).all(1)][:, [i, j]].T

@@ -1,9 +1,7 @@
-"""A monotone map from confidences to how often they are confirmed, learnt by isotonic regression.
+"""A monotone map from confidences to confirmation rates, learnt by isotonic regression.
 
-    minimise  sum_i (y_i - f(c_i))^2   over all f that never fall,
-
-c the confidences, y in [0, 1] how far each was confirmed. f is constant on blocks of confidences; between
-blocks it is interpolated linearly, outside them it stays as at the nearest.
+    minimise  sum_i (y_i - f(c_i))^2   over all non-decreasing f, with confidences c and confirmed shares y in [0, 1]. f
+is constant on blocks of confidences, interpolated linearly between blocks, and constant outside.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from mbr_esd_metric.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Recalibration:
-    """The map f: its value `confirmed` at each `confidence`, in [0, 1]; neither falls. And its data, in words."""
+    """The map f: non-decreasing values `confirmed` at each `confidence`, in [0, 1], and a description of its data."""
 
     confidence: tuple[float, ...]
     confirmed: tuple[float, ...]
@@ -37,7 +35,7 @@ class Recalibration:
 
     @classmethod
     def fit(cls, confidence: npt.ArrayLike, confirmed: npt.ArrayLike, learnt_on: str = "") -> Recalibration:
-        """Learn f from c and y, shape (n,) each. Raises `InputError` for none, and for values outside [0, 1]."""
+        """Learn f from c and y, shape (n,) each. Raises `InputError` for empty data, and for values outside [0, 1]."""
         from scipy.optimize import isotonic_regression
 
         c, y = np.asarray(confidence, dtype=np.float64), np.asarray(confirmed, dtype=np.float64)
@@ -55,13 +53,13 @@ class Recalibration:
         return cls(tuple(p[0] for p in points), tuple(p[1] for p in points), learnt_on)
 
     def of(self, confidence: npt.ArrayLike) -> Floats:
-        """f of confidences, of their shape."""
+        """Apply f to confidences; the result has the same shape."""
         values = np.interp(np.asarray(confidence, dtype=np.float64), self.confidence, self.confirmed)
         return np.asarray(values, dtype=np.float64)
 
     def annotation(self, annotation: Annotation) -> Annotation:
-        """The annotation with f of each span's confidence; spans without one, and certain ones (category `check/...`),
-        stay as they are."""
+        """The annotation with f applied to the confidences; spans without confidence and rule-based ones (category
+        `check/...`) are unchanged."""
         return annotation.with_spans(
             span
             if span.confidence is None or (span.category or "").startswith("check/")
@@ -77,7 +75,7 @@ class Recalibration:
 
     @classmethod
     def from_json(cls, value: object) -> Recalibration:
-        """The map of a file's object. Raises `InputError`: it is something else."""
+        """The map in a file's object. Raises `InputError` for any other object."""
         if not isinstance(value, Mapping) or value.get("recalibration") != "isotonic":
             raise InputError(
                 'this is not a recalibration; `mbr-esd calibrate --save` writes one ("recalibration": "isotonic")'

@@ -1,7 +1,7 @@
-"""Decision rules: which of the candidate annotations is the answer (paper, Section 3).
+"""Decision rules, which select the answer from the candidate annotations (paper, Section 3).
 
-A new rule is one class here, or one that another package offers by an entry point, and is found by its name. Rules for
-a whole test set are in `core.corpus_rules`. Listing and describing rules does not load numpy.
+A new rule is one class here, or in another package with an entry point, and is looked up by name. Rules for a whole
+test set are in `core.corpus_rules`. Listing and describing rules does not load numpy.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a rule chooses for a segment.
+    """The choice of a rule for a segment.
 
     Attributes:
-        answer: a hypothesis, or an annotation that need not be one.
-        values: expected utilities of the hypotheses, shape (n,), which the decision reports.
-        value: that of the answer, where it is not a hypothesis.
-        ratios: of a rule for a whole test set, the value that it maximises after each pass.
+        answer: a hypothesis, or any other annotation.
+        values: expected utilities of the hypotheses, shape (n,), for the decision.
+        value: the expected utility of an answer that is not a hypothesis.
+        ratios: for a rule over a whole test set, the maximised value after each iteration.
     """
 
     answer: int | Annotation
@@ -40,25 +40,26 @@ class Choice:
 
 
 class Rule(ABC):
-    """A choice of one annotation for each segment."""
+    """A rule that chooses one annotation per segment."""
 
     #: The name in options.
     name: ClassVar[str]
-    #: A few words for `--help`.
+    #: A short description for `--help`.
     description: ClassVar[str]
-    #: What it chooses from: "samples" of a model, "one" candidate decoded at temperature 0, or "none" of them.
+    #: Its input: "samples" of a model, "one" candidate decoded at temperature 0, or "none".
     candidates: ClassVar[Literal["samples", "one", "none"]] = "samples"
-    #: Whether it needs the candidates' log-probabilities.
+    #: Whether it requires the candidates' log-probabilities.
     needs_logprobs: ClassVar[bool] = False
     #: Whether its supports are human annotations.
     needs_references: ClassVar[bool] = False
-    #: Whether the choice depends on the utility and the weights of the supports. Other rules only report them.
+    #: Whether the choice depends on the utility and the weights of the supports. Other rules only report the expected
+    #: utility.
     by_utility: ClassVar[bool] = False
-    #: The similarity that it always maximises; None if `utility` names it.
+    #: The similarity that it always maximises; None if it uses `utility`.
     fixed_utility: ClassVar[str | None] = None
 
     def check(self, problem: DecisionProblem) -> None:
-        """Raise `InputError` if the segment lacks what the rule needs."""
+        """Raise `InputError` if the segment lacks input that the rule requires."""
         if self.needs_references and not problem.has_external_supports:
             raise InputError(f"the rule {self.name!r} needs human annotations as references")
         number = len(problem.hypotheses.hypothesis_of_candidate)
@@ -76,12 +77,11 @@ class Rule(ABC):
 
 
 class SegmentRule(Rule):
-    """A rule that looks at one segment at a time."""
+    """A rule that decides each segment separately."""
 
     @abstractmethod
     def choose(self, problem: DecisionProblem) -> int | Annotation:
-        """The hypothesis that is the answer, or an annotation that need not be a candidate's. `Hypotheses.best`
-        resolves ties."""
+        """The chosen hypothesis, or any other annotation. `Hypotheses.best` breaks ties."""
 
     def decide(self, problems: Sequence[DecisionProblem]) -> list[Choice]:
         return [Choice(self.choose(problem), problem.expected) for problem in problems]
@@ -92,7 +92,7 @@ class Mbr(SegmentRule):
 
         U(h) = sum over supports s of w(s) u(h, s),    sum of w = 1
 
-    where u is a similarity and the supports are the candidates themselves, h included, unless others are given.
+    with a similarity u; by default, the supports are the candidates themselves, including h.
     """
 
     name = "mbr"
@@ -104,7 +104,7 @@ class Mbr(SegmentRule):
 
 
 class Oracle(Mbr):
-    """MBR whose supports are the human annotations; with several raters, their mean counts."""
+    """MBR with the human annotations as supports; with several raters, it maximises the mean."""
 
     name = "oracle"
     description = "the highest similarity to the human annotations"
@@ -154,17 +154,17 @@ class Empty(SegmentRule):
         return EMPTY
 
 
-#: Entry points of other packages: ``mbr_esd_metric.rules``.
+#: Entry point group for other packages: ``mbr_esd_metric.rules``.
 RULES = Catalog("rule", "rules", __name__, Rule, dict.fromkeys(("mbr-corpus", "consensus-corpus"), "corpus_rules"))  # type: ignore[type-abstract]
 
 
 @cache
 def get_rule(name: str) -> Rule:
-    """The rule of that name. Raises `OptionError` with the nearest names if there is none."""
+    """The rule with this name. Raises `OptionError` with the closest names if there is none."""
     return RULES.get(name)()
 
 
 def rules(*, references: bool = True) -> dict[str, Rule]:
-    """Name -> rule, this package's first; without `references`, only rules that need no human annotations."""
+    """Name -> rule, with this package's first; without `references`, only rules that need no human annotations."""
     every = {name: get_rule(name) for name in RULES.all()}
     return {name: rule for name, rule in every.items() if references or not rule.needs_references}

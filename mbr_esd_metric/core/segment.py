@@ -10,13 +10,13 @@ MARK = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class InlineCode:
-    """An inline code of a translation tool, which is not part of the text, such as `<g id="1">` of XLIFF.
+    """An inline code of a translation tool, such as `<g id="1">` in XLIFF, which is not part of the text.
 
     Attributes:
-        start, end: the place of the text inside it, or that it shows; empty where there is none.
+        start, end: offsets of its content or displayed text; empty if there is none.
         id: its name in the file.
-        text: what it shows, or holds.
-        stands_alone: whether it is not a tag, such as `<x/>` and `<ph/>`.
+        text: its displayed text, or content.
+        stands_alone: whether it has no content, such as `<x/>` and `<ph/>`.
     """
 
     start: int
@@ -31,10 +31,10 @@ class Context:
     """Metadata of a segment that the checks use.
 
     Attributes:
-        source_language, target_language: codes such as "de" or "pt-BR"; None where a language is not known.
-        numbers: those that a plural form stands for, as far as 1,000; None of a text that is not a plural form.
-        source_codes, translation_codes: the inline codes of the two texts, which they do not show as tags.
-        source_is_key: whether the source is the name of a message, whose text is in another file.
+        source_language, target_language: codes such as "de" or "pt-BR"; None if unknown.
+        numbers: the numbers up to 1,000 that a plural form is used for; None if the text is not a plural form.
+        source_codes, translation_codes: the inline codes of the two texts, which do not contain them as tags.
+        source_is_key: whether the source is the key of a message whose text is in another file.
     """
 
     source_language: str | None = None
@@ -61,13 +61,13 @@ class Context:
         return self.numbers is not None and len(self.numbers) == 1
 
 
-#: Nothing is known.
+#: No metadata.
 UNKNOWN = Context()
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Consecutive parts of a text: as many of the source as of the translation."""
+    """Consecutive parts of a text, with equal numbers of parts in source and translation."""
 
     sources: tuple[str, ...]
     translations: tuple[str, ...]
@@ -75,8 +75,8 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class PartContext:
-    """The text around the part that a model marks: passages, the last with the part, and the number of the part among
-    all their parts, from 1."""
+    """The context of the part that a model annotates: passages, of which the last contains the part, and the number of
+    the part among all their parts, from 1."""
 
     passages: tuple[Passage, ...]
     number: int
@@ -92,11 +92,11 @@ class Segment:
     """A source and its translation.
 
     Attributes:
-        label: its name, in files and messages.
-        system: what translated it; "" where there is one system only.
-        document: its document, if that is known.
-        context: the text around a part of a text, which the model reads.
-        known: what checks know besides the texts.
+        label: its name in files and messages.
+        system: the translation system; "" if there is only one.
+        document: its document, if known.
+        context: the surrounding text shown to the model, if the segment is a part of a text.
+        known: metadata for the checks.
     """
 
     source: str
@@ -109,7 +109,7 @@ class Segment:
 
     @property
     def compared_texts(self) -> tuple[str, str]:
-        """Source and translation as they are compared: without white space at their ends, or a byte order mark."""
+        """Source and translation for comparisons: without trailing white space or a byte order mark."""
         return self.source.removeprefix(MARK).rstrip(), self.translation.removeprefix(MARK).rstrip()
 
     @property

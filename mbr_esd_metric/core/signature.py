@@ -1,4 +1,4 @@
-"""The signature of a score: the settings that it depends on, by name, in the manner of sacreBLEU."""
+"""The signature of a score: the settings that it depends on, by name, as in sacreBLEU."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from mbr_esd_metric.messages import first_of
 
-#: The field of the release that computed the score.
+#: Field with the release that computed the score.
 VERSION = "v"
-#: The field of the digest of a file of candidates, which stands for the model and the draw.
+#: Field with the digest of a candidates file, which replaces the model and sampling fields.
 CANDIDATES = "candidates"
-#: Fields that say how a decision is made from candidates. Any other field says which candidates there are.
+#: Fields of the decision from candidates. Any other field describes the candidates.
 _OF_DECISION = frozenset(("d", "u", "w", "b", "g", "mqm", "loc", "invalid", "blank", "score", "checks", "cal", VERSION))
-#: What stands for the value of a field that a signature lacks, because it is at its default or not known.
+#: Value of a field that a signature lacks, because it is at its default or unknown.
 _UNSET = "unset"
 #: The fields of a signature in one line.
 _SHORT = frozenset(("model", CANDIDATES, "n", "d", "u", "score", VERSION))
@@ -22,11 +22,11 @@ _SHORT = frozenset(("model", CANDIDATES, "n", "d", "u", "score", VERSION))
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a score depends on. Printed: ``mbr-esd|model:m|engine:vllm|d:mbr|n:256|t:2.0|...|v:0.1.0``.
+    """The settings that a score depends on. Printed: ``mbr-esd|model:m|engine:vllm|d:mbr|n:256|t:2.0|...|v:0.1.0``.
 
     Attributes:
-        tool: what computed the score, such as "mbr-esd", "comet" or "BLEU".
-        fields: names and values in the order in which they are printed; a word that has no value has None.
+        tool: the tool that computed the score, such as "mbr-esd", "comet" or "BLEU".
+        fields: names and values in printing order; the value of a word without value is None.
     """
 
     tool: str
@@ -34,13 +34,13 @@ class Signature:
 
     @classmethod
     def of(cls, tool: str, fields: Mapping[str, Any], version: str) -> Signature:
-        """The signature of a tool of this package, with its release. A bar in a value is percent-encoded."""
+        """The signature of a tool of this package, with the release. Bars in values are percent-encoded."""
         values = {**fields, VERSION: version}
         return cls(tool, tuple((name, str(value).replace("|", "%7C")) for name, value in values.items()))
 
     @classmethod
     def parse(cls, text: str) -> Signature:
-        """The signature that was printed as this text; of any text, so that its `str` is the text again."""
+        """Parse a printed signature; works for any text, and `str` returns the same text."""
         tool, *words = text.split("|")
         parts = (word.partition(":") for word in words)
         return cls(tool, tuple((name, value if colon else None) for name, colon, value in parts))
@@ -49,16 +49,16 @@ class Signature:
         return "|".join([self.tool, *(name if value is None else f"{name}:{value}" for name, value in self.fields)])
 
     def get(self, name: str) -> str | None:
-        """The value of a field; None where there is no such field, or it has no value."""
+        """The value of a field; None if there is no such field, or it has no value."""
         return next((value for field, value in self.fields if field == name), None)
 
     def with_words(self, *words: str) -> Signature:
-        """A copy with more words after the fields."""
+        """A copy with words added after the fields."""
         return Signature(self.tool, (*self.fields, *((word, None) for word in words)))
 
     @property
     def short(self) -> Signature:
-        """The model or the candidates, how many, rule, utility, score and version."""
+        """The short form: model or candidates, N, rule, utility, score and version."""
         return Signature(self.tool, tuple(field for field in self.fields if field[0] in _SHORT))
 
     @property
@@ -68,13 +68,13 @@ class Signature:
         return int(number) if number.isdecimal() else None
 
     def same_candidates(self, other: Signature) -> bool:
-        """Whether both scores were decided on the same candidates, however they were decided."""
+        """Whether both scores are based on the same candidates, with any decision options."""
         return not differences((self, other), without=_OF_DECISION)
 
 
 def differences(signatures: Iterable[Signature], without: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
-    """Name of a field, or "tool" -> its different values, "unset" where a signature lacks it, in the order of the
-    signatures; fields that are the same everywhere, and those `without`, are missing."""
+    """Field name, or "tool" -> its distinct values, in the order of the signatures, "unset" if a signature lacks it.
+    Fields with a single value, and those in `without`, are not included."""
     every = [{"tool": one.tool, **dict(one.fields)} for one in dict.fromkeys(signatures)]
     names = dict.fromkeys(name for fields in every for name in fields if name not in without)
     values = {name: tuple(dict.fromkeys(_value(fields, name) for fields in every)) for name in names}
@@ -91,9 +91,9 @@ class Settings:
     """The origin of a score, as recorded in a file.
 
     Attributes:
-        model: the name of the model, perhaps with options behind a question mark.
-        signature: of the score.
-        file: the file itself, as messages name it.
+        model: the name of the model, optionally with options after a question mark.
+        signature: the signature of the score.
+        file: the file, for messages.
     """
 
     model: str | None = None
@@ -108,16 +108,16 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """Why scores cannot be compared, or None; and remarks on what is not known."""
+    """The reason why scores cannot be compared, or None, and notes on unknown settings."""
 
     problem: str | None
     notes: tuple[str, ...] = ()
 
 
 def comparability(scores: Iterable[Settings]) -> Comparability:
-    """Whether scores of these origins have one scale: one model, and the same value in each field of the signature.
-
-    Another release, another file of candidates and a file without signatures are remarks, because they leave it open.
+    """Whether scores of these origins are comparable: from one model, with equal values in each field of the signature.
+    Different releases or candidates files, and files without signatures, only cause notes, because the scores may still
+    be comparable.
     """
     each = list(dict.fromkeys(scores))
     signatures = [one.signature for one in each if one.signature is not None]

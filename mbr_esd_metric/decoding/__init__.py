@@ -1,1 +1,1 @@
-"""From candidate texts to decisions: one segment, a test set, a whole file."""
+"""Decisions from candidate texts: for a segment, a test set, or a file."""

@@ -1,4 +1,4 @@
-"""What programs call: `decide` for one segment, `decide_many` and `decide_corpus` for a test set."""
+"""Public functions: `decide` for one segment, `decide_many` and `decide_corpus` for a test set."""
 
 from __future__ import annotations
 
@@ -33,28 +33,27 @@ def decide(
     references: Iterable[AnnotationLike] | None = None,
     **fields: Unpack[DecisionFields],
 ) -> Decision:
-    """Choose one annotation among the candidates of a segment.
+    """Choose one annotation from the candidates of a segment.
 
     Args:
-        candidates: N of them; texts are parsed against the translation.
+        candidates: the N candidates; texts are parsed against the translation.
         translation: t.
-        options: how to decide; None for the defaults.
-        source: s, which `checks` needs, and candidates that say what the translation leaves out of it (`json-omissions`
-            and the like, or annotations), which are then compared over both texts. With it, a blank translation counts
-            as `blank` says.
+        options: the decision options; None for the defaults.
+        source: s, needed for `checks` and for candidates that mark omissions (`json-omissions` and similar formats, or
+            annotations), which are then compared over both texts. With it, `blank` applies to blank translations.
         supports: MBR's support set, if it is not the candidates themselves.
-        references: human annotations for the rule "oracle", one for each rater.
-        **fields: of `DecisionOptions`, which says what they mean; they change `options`.
+        references: human annotations for the rule "oracle", one per rater.
+        **fields: fields of `DecisionOptions`, which override `options`.
 
     Returns:
-        The decision. It does not depend on the order in which duplicates arrive.
+        The decision. It does not depend on the order of duplicates.
 
     Raises:
-        NoValidCandidateError: no candidate is valid (the caller names the segment).
-        InputError: a candidate without text and annotation, a span past the end of the translation, a rule or a score
-            that lacks what it needs.
-        OptionError: an unknown name, with the nearest valid ones; a rule that decides all segments of a test set
-            together, see `decide_corpus`, or weights that are learnt from them.
+        NoValidCandidateError: no candidate is valid (the caller adds the segment to the message).
+        InputError: a candidate without text and annotation, a span past the end of the translation, or missing input
+            for a rule or score.
+        OptionError: an unknown name (with the closest valid ones); a rule that decides all segments of a test set
+            together (see `decide_corpus`), or weights learnt from them.
     """
     chosen = DecisionOptions.of(options, fields)
     blank = None if source is None else blank_decision(source, translation, chosen)
@@ -70,8 +69,9 @@ def decide_many(
     sources: Iterable[str] | None = None,
     **fields: Unpack[DecisionFields],
 ) -> list[Decision]:
-    """`decide` for each segment of a test set, given by candidates, translation and perhaps source; a rule such as
-    `mbr-corpus` decides them together, and `weights=agreement` are learnt from them. Errors begin with "segment N"."""
+    """`decide` for each segment of a test set, given its candidates, translation and optionally source. A rule such as
+    `mbr-corpus` decides them together, and `weights=agreement` are learnt from them. Error messages start with "segment
+    N"."""
     chosen = DecisionOptions.of(options, fields)
     if chosen.whole_set:
         return list(decide_corpus(segments, chosen, sources=sources).decisions)
@@ -86,7 +86,7 @@ def decide_many(
 
 
 def _with_learnt_weights(options: DecisionOptions, segments: Iterable[_Paired]) -> DecisionOptions:
-    """The options with the `Panel` of these segments in the place of `weights=agreement`."""
+    """The options, with `weights=agreement` replaced by the `Panel` learnt from these segments."""
     scores = []
     for number, ((candidates, translation), source) in enumerate(segments, 1):
         with labelled(f"segment {number}"):
@@ -96,7 +96,7 @@ def _with_learnt_weights(options: DecisionOptions, segments: Iterable[_Paired]) 
 
 
 def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
-    """Each value with its partner, None where there are none; `InputError` if there are more or fewer of them."""
+    """Pairs of values and partners, None without partners; raises `InputError` if their numbers differ."""
     try:
         yield from zip(values, repeat(None) if others is None else others, strict=others is not None)
     except ValueError as error:
@@ -108,9 +108,8 @@ class CorpusDecision:
     """The decisions of `decide_corpus`.
 
     Attributes:
-        decisions: one for each segment; expected utilities are those of the rule, of `mbr-corpus` ``a - F b`` in its
-            terms.
-        ratios: the value that the rule maximises after each pass, of `mbr-corpus` F; the last is that of the choice.
+        decisions: one per segment; expected utilities are those of the rule (``a - F b`` for `mbr-corpus`).
+        ratios: the maximised value after each iteration (F for `mbr-corpus`); the last one is the result.
     """
 
     decisions: tuple[Decision, ...]
@@ -125,9 +124,9 @@ def decide_corpus(
     supports: Iterable[Candidates] | None = None,
     labels: Iterable[str] | None = None,
 ) -> CorpusDecision:
-    """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`. For
-    each segment there are its candidates and translation, and perhaps source and supports as for `decide`. Errors begin
-    with its label, by default "segment 1" and so on."""
+    """Decide all segments of a test set together, by a rule such as `mbr-corpus`; other rules raise `OptionError`. The
+    arguments have one value per segment: candidates, translation, and optionally source and supports as for `decide`.
+    Error messages start with the label, by default "segment 1" and so on."""
     if not options.whole_set:
         raise OptionError(f"the rule {options.rule!r} decides segment by segment; call decide")
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))

@@ -1,7 +1,7 @@
 """Decisions for a whole file of candidates: streaming, in order, over several processes.
 
-Memory does not grow with the number of segments of a file, except for the numbers that a rule over the whole file
-(`mbr-corpus`) needs. The output gets its name when all lines are there.
+Memory use does not grow with the number of segments, except for the statistics of a rule over the whole file
+(`mbr-corpus`). The output file is created when all lines are complete.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.log import progress_bar
 from mbr_esd_metric.prompting.text import is_blank, is_untranslated
 
-#: Workers get blocks of so many records, and there is a worker for each so many bytes of the file.
+#: Records per block of work, and bytes of the file per worker.
 _RECORDS, PIECE_BYTES = 16, 1 << 21
-#: Seconds until a worker sees that its parent has ended.
+#: Seconds until a worker notices that its parent has ended.
 _WATCH_SECONDS = 0.5
-#: How the first line of a file writes an option.
+#: Format of an option in the first line of a file, for messages.
 _option_of_line = '"decision": {} {}'.format
 #: An item of `raw_records`.
 _Item: TypeAlias = "tuple[str, bytes | list[Any]]"
@@ -75,9 +75,9 @@ def file_options(
     spell: Callable[[str, str], str] = _option_of_line,
     usual: DecisionOptions = DecisionOptions(),
 ) -> DecisionOptions:
-    """The options by which a file of candidates is decided: those of its first line (or `usual`), with the user's
-    changes; `spell` writes an option and its value for messages. `InputError` for an unknown option or value in the
-    "decision" of the file, `OptionError` for a value that an option does not take, or that changes nothing."""
+    """The options for deciding a candidates file: those in its first line (or `usual`), with the user's changes;
+    `spell` formats an option and its value for messages. Raises `InputError` for an unknown option or value in the
+    file's "decision", and `OptionError` for an invalid value or an option without effect."""
     first = _first_record(path)
     if first is not None and first.decision is not None:
         try:
@@ -88,7 +88,7 @@ def file_options(
 
 
 def _first_record(path: str | Path) -> CandidateRecord | None:
-    """The first record that can be read. Those before it are refused when they are decided."""
+    """The first valid record; malformed records before it are reported when they are decided."""
     for where, value in raw_records(path):
         with suppress(InputError):
             return candidate_record(where, value)
@@ -96,8 +96,8 @@ def _first_record(path: str | Path) -> CandidateRecord | None:
 
 
 def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tuple[CandidateRecord, Decision | None]]:
-    """Each record of a file and its decision; None for a translation that is left out, or has no valid candidate. A
-    rule for the whole file reads it into memory. Errors name file and segment."""
+    """Each record of a file and its decision; None for a skipped translation or one without a valid candidate. A rule
+    for the whole file reads it into memory. Error messages name file and segment."""
     if options.weights == "agreement":
         options = replace(options, weights=file_panel(path, options))
     records: deque[CandidateRecord] = deque()
@@ -115,13 +115,13 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
 
 
 def file_panel(path: str | Path, options: DecisionOptions, workers: int = 1) -> Panel:
-    """The weights that `weights=agreement` learns from a file of candidates, in so many processes. Records that cannot
-    be decided are left out here: deciding says what is wrong with them."""
+    """The weights that `weights=agreement` learns from a candidates file, using this number of processes. Invalid
+    records are skipped here, and reported when they are decided."""
     return Panel.learnt([*_over_blocks(raw_records(path), partial(_annotator_scores, options=options), workers)])
 
 
 def _annotator_scores(block: Sequence[_Item], options: DecisionOptions) -> list[dict[str, float]]:
-    """The scores of each record of a block by annotator, without those of blank translations."""
+    """The scores by annotator of each record of a block, without blank translations."""
     scores = []
     for where, value in block:
         with suppress(InputError):
@@ -134,17 +134,17 @@ def _annotator_scores(block: Sequence[_Item], options: DecisionOptions) -> list[
 
 @dataclass(slots=True)
 class FileSummary:
-    """The counts of a run.
+    """Counts of a run.
 
     Attributes:
         segments: decisions written.
-        skipped: why records were left out, each naming file and line.
-        counts: of the segments decided, "valid", "invalid", "located", "dropped", "inexact" and "malformed" as in
-            `Decision`, those that are "unsure", "blank" translations, and corrections "not_applied".
-        reasons: why candidates could not be read, and how many for each reason.
-        scores: of the segments, no more than two different ones.
-        ratios: of a rule for the whole file, the value that it maximises after each pass.
-        signature: of the decisions.
+        skipped: the reason for each skipped record, with file and line.
+        counts: sums over the decided segments: "valid", "invalid", "located", "dropped", "inexact" and "malformed" as
+            in `Decision`; "unsure" segments; "blank" translations; corrections "not_applied".
+        reasons: reason -> number of invalid candidates.
+        scores: at most two different scores of segments.
+        ratios: for a rule over the whole file, the maximised value after each iteration.
+        signature: the signature of the decisions.
     """
 
     segments: int = 0
@@ -163,11 +163,11 @@ class FileSummary:
 
     @property
     def score(self) -> float | None:
-        """The score of every segment, if they all have the same and there are several; else None."""
+        """The common score of all segments, if there are several with the same score; otherwise None."""
         return next(iter(self.scores)) if len(self.scores) == 1 < self.segments else None
 
     def add(self, line: _Line) -> bool:
-        """Count a line; False for one that is left out."""
+        """Count a line; returns False for a skipped one."""
         if line.skipped is not None:
             self.skipped.append(line.skipped)
             return False
@@ -188,17 +188,17 @@ def decide_file(
     skip_invalid: bool = False,
     progress: bool = False,
 ) -> FileSummary:
-    """Decide every segment of a candidates file (JSON lines or `*.gen.json`), in so many processes. Files are
-    compressed by suffix.
+    """Decide every segment of a candidates file (JSON lines or `*.gen.json`), in parallel processes. The suffix of a
+    file determines its compression.
 
     Args:
-        options: rule, utility and so on; None for what the file says.
-        skip_invalid: leave out records that are malformed or have no valid candidate, instead of stopping.
+        options: rule, utility and so on; None for the options in the file.
+        skip_invalid: skip records that are malformed or have no valid candidate, instead of raising.
 
     Raises:
-        InputError: a malformed record (file and line), no record at all, or an output that cannot be written or is the
-            input.
-        NoValidCandidateError: a segment without a valid candidate (file, line and segment).
+        InputError: a malformed record (with file and line), an empty file, or an output that cannot be written or is
+            the input.
+        NoValidCandidateError: a segment without a valid candidate (with file, line and segment).
     """
     check_output(output, [candidates])
     first = _first_record(candidates)
@@ -220,13 +220,13 @@ def decide_file(
                     file.write(line.content)
         if not summary.segments and not summary.skipped:
             raise InputError(
-                f"{candidates} holds no segment; give one JSON object per line (mbr-esd sample writes them)"
+                f"{candidates} contains no segment; it must have one JSON object per line, as written by mbr-esd sample"
             )
     return summary
 
 
 def workers_for(candidates: str | Path) -> int:
-    """The processes that a file keeps busy, at most as many as the cores that this one may use."""
+    """The number of processes for a file, at most the number of available cores."""
     busy = os.path.getsize(candidates) // PIECE_BYTES if os.path.isfile(candidates) else 1
     return max(1, min(available_cores(), busy))
 
@@ -234,7 +234,8 @@ def workers_for(candidates: str | Path) -> int:
 def _choose_together(
     lines: Iterable[_Line], rule: CorpusRule, summary: FileSummary, write: Callable[[bytes], object]
 ) -> None:
-    """Write the lines of a rule for the whole file, which wait in a temporary file until it has chosen."""
+    """Write the decisions of a rule for the whole file; options are kept in a temporary file until the rule has
+    chosen."""
     statistics: list[Floats] = []
     with tempfile.TemporaryFile() as waiting:
         for line in lines:
@@ -259,8 +260,8 @@ def _choose_together(
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of the decisions file with its counts, or why its record is left out. With a rule for the whole file, a
-    list of the decisions that may be chosen, with their statistics."""
+    """A line of the decisions file with its counts, or the reason why its record was skipped. With a rule for the whole
+    file, a list of possible decisions with their statistics."""
 
     content: bytes
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -272,7 +273,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """How each record of a file is decided: the options, the "decision" of its first line, and the signature."""
+    """Settings for each record of a file: the options, the "decision" of its first line, and the signature."""
 
     options: DecisionOptions
     first: Mapping[str, str] | None
@@ -282,7 +283,7 @@ class _Rules:
 def _over_blocks(
     records: Iterable[_Item], work: Callable[[Sequence[_Item]], Sequence[_T]], workers: int
 ) -> Iterator[_T]:
-    """What `work` makes of blocks of records, in order, in so many processes."""
+    """The results of `work` on blocks of records, in order, using this number of processes."""
     left = iter(records)
     blocks = iter(lambda: list(islice(left, _RECORDS)), [])
     if workers <= 1:
@@ -299,16 +300,16 @@ def _over_blocks(
             while waiting:
                 yield from waiting.popleft().result()
         finally:
-            # What is under way ends before the interpreter does.
+            # Running tasks must end before the interpreter does.
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _begin_worker() -> None:
-    """End this worker when its parent ends, even by kill -9. Otherwise it would wait for work forever."""
-    # A block makes a million small objects and no cycles. The search for cycles would take an eighth of the time.
+    """End this worker when its parent ends, even by kill -9; otherwise it would wait for work forever."""
+    # A block creates a million small objects and no cycles; garbage collection would take an eighth of the time.
     gc.set_threshold(1_000_000)
-    # Both are checked: a worker that was forked later keeps the sentinel of an earlier one open, and the parent may be
-    # gone before its id is first read.
+    # Check both: a worker forked later keeps the sentinel of an earlier one open, and the parent may have ended before
+    # its id is first read.
     started_by, parent = os.getppid(), multiprocessing.parent_process()
 
     def watch() -> None:
@@ -327,7 +328,7 @@ def _decide_block(block: Sequence[_Item], rules: _Rules, skip_invalid: bool) -> 
             lines.append(_line(where, value, rules))
         except (InputError, NoValidCandidateError) as error:
             if not skip_invalid:
-                fix = "fix the line, or leave such lines out with --skip-invalid (in Python skip_invalid=True)"
+                fix = "fix the line, or skip such lines with --skip-invalid (in Python skip_invalid=True)"
                 raise type(error)(f"{error}; {fix}") from None
             lines.append(_Line(b"", skipped=str(error)))
     return lines
@@ -351,7 +352,7 @@ def _line(where: str, value: bytes | list[Any], rules: _Rules) -> _Line:
 
 
 def _shortlisted(case: Case[Decision], rule: CorpusRule, options: DecisionOptions) -> tuple[Floats, list[Decision]]:
-    """The statistics of the answers that may be chosen for a segment, and the decision for each, without utilities."""
+    """The statistics of a segment's possible answers, and the decision for each, without utilities."""
     problem, counts = decision_problem(case, options)
     statistics = rule.statistics(problem)
     shortlist = rule.shortlist(problem, statistics)
@@ -364,7 +365,7 @@ def _counts(decision: Decision) -> dict[str, int]:
     counts = {
         name: getattr(decision, name) for name in ("valid", "invalid", "located", "dropped", "inexact", "malformed")
     }
-    # Whatever has no candidates but a blank translation stops the run.
+    # A segment without valid candidates stops the run, unless its translation is blank.
     counts["not_applied"] = not_applied(decision.annotation)
     return counts | {"blank": not decision.valid + decision.invalid}
 

@@ -1,8 +1,8 @@
-"""The options of a decision, with their values and meanings, as one value.
+"""The options of a decision, with their values and meanings.
 
-The arguments of `decide`, the options of a model name and those of the command line are made from the fields below, so
-a new option is one field here (and, for type checkers, of `DecisionFields`). A model name gives every value as text,
-so `__post_init__` makes one of True and False.
+The arguments of `decide`, the options of model names and command-line options are derived from the fields below, so a
+new option is one field here (and, for type checkers, of `DecisionFields`). Values in model names are texts, so
+`__post_init__` converts True and False to text.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def _option(
 
 @dataclass(frozen=True, slots=True)
 class DecisionOptions:
-    """The options of a decision, as one value from the user to the rule. Each field says what it means and takes.
+    """The options of a decision. Each field has its meaning and valid values.
 
-    `utility` may be a `Similarity` too, and `weights` a `Panel`, the weights that `agreement` has learnt. `blank` is
-    for those who know the source: model names and `mbr-esd decide`.
+    `utility` may also be a `Similarity`, and `weights` a `Panel` with learnt weights. `blank` only has an effect if the
+    source is known: in model names and `mbr-esd decide`.
 
     Raises:
-        OptionError: an unknown name, with the nearest valid ones.
+        OptionError: an unknown name (with the closest valid ones).
     """
 
     rule: str = _option(
@@ -64,8 +64,8 @@ class DecisionOptions:
         "uniform",
         "weights of the support candidates in the expected utility",
         lambda: WEIGHTINGS,
-        takes="uniform; model: its probabilities; agreement: one weight per annotator, learnt from the agreement "
-        "between them",
+        takes="uniform; model: the model's probabilities; agreement: one weight per annotator, learnt from the "
+        "agreement between them",
         short="w",
     )
     invalid: str = _option(
@@ -79,8 +79,8 @@ class DecisionOptions:
         "word",
         "occurrence to which a span's text is matched",
         lambda: LOCATIONS,
-        takes="word: the first as whole words, or else inside a word; first: the first one, as in the paper; "
-        "successive: the next one each time",
+        takes="word: the first as whole words, otherwise inside a word; first: the first of any kind, as in the paper; "
+        "successive: for a repeated text, the next one each time",
         short="loc",
     )
     format: str = _option(
@@ -91,7 +91,7 @@ class DecisionOptions:
         "score to report",
         lambda: SCORES,
         takes="chosen: of the chosen answer; expected: the mean over the candidates, with its standard deviation; "
-        "given: the same for the scores stated in the answers (formats esa, gemba-mqm and tags)",
+        "given: the mean of the scores stated in the answers (formats esa, gemba-mqm and tags)",
     )
     blank: str = _option(
         "worst",
@@ -108,7 +108,7 @@ class DecisionOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "checks", str(self.checks).lower())
         if self.rule not in RULES.builtin and self.rule not in RULES.names():
-            # An unknown name means a rule that needs no human annotations.
+            # The suggestions for an unknown name are rules that need no human annotations.
             raise unknown("rule", self.rule, rules(references=False))
         RULES.check(self.rule)
         FORMATS.check(self.format)
@@ -120,8 +120,8 @@ class DecisionOptions:
 
     @classmethod
     def of(cls, options: DecisionOptions | None, changes: Mapping[str, object]) -> DecisionOptions:
-        """These options (or the defaults) with some fields changed; every function that decides takes them like this.
-        `OptionError` for another value, an unknown field, or a name that a field does not take."""
+        """These options (or the defaults) with some fields changed. Raises `OptionError` for another type of `options`,
+        an unknown field, or an invalid name."""
         if options is not None and not isinstance(options, DecisionOptions):
             raise OptionError(f"options is {options!r}; pass a DecisionOptions, or fields by name such as rule='map'")
         for name in changes:
@@ -132,34 +132,34 @@ class DecisionOptions:
 
     @property
     def whole_set(self) -> bool:
-        """Whether the rule decides for all segments of a test set together."""
+        """Whether the rule decides all segments of a test set together."""
         return not isinstance(self.rule_instance, SegmentRule)
 
     @property
     def rule_instance(self) -> Rule:
-        """The rule itself."""
+        """The rule object."""
         return get_rule(self.rule)
 
     def parser(self, translation: str, format: str | None = None, source: str | None = None) -> AnswerParser:
-        """The reader of the candidates of one segment, in their own format or that of the options. `InputError` where
-        the format needs a source and there is none."""
+        """The parser of a segment's candidates, for their own format or else the one in the options. Raises
+        `InputError` if the format requires a source and there is none."""
         answers = get_format(format or self.format)
         if answers.both_sides and source is None:
             raise InputError(f"answers of format={answers.name} mark omissions in the source; pass the source as well")
         return answers.parser(translation, self.location, source or "")
 
     def both_sides(self, format: str | None = None) -> bool:
-        """Whether candidates also mark omissions, in their own format or that of the options."""
+        """Whether candidates also mark omissions, by their own format or else the one in the options."""
         return get_format(format or self.format).both_sides
 
     @property
     def effective_utility(self) -> str:
-        """The name of the similarity by which the rule chooses."""
+        """The name of the similarity that the rule uses."""
         return self.rule_instance.fixed_utility or str(self.utility)
 
     def changed(self, changes: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
-        """These options with a user's changes; `spell` writes an option and its value for messages. `OptionError` for a
-        name that an option does not take, and for an option that changes nothing beside the others."""
+        """These options with a user's changes; `spell` formats an option and its value for messages. Raises
+        `OptionError` for an invalid name, or an option without effect in combination with the others."""
         values: dict[str, Any] = dict(changes)
         for name, value in values.items():
             try:
@@ -196,10 +196,10 @@ class DecisionFields(TypedDict, total=False):
     checks: str | bool
 
 
-#: Option -> its field, with the metadata "help"; "valid", the names that it takes, or None; "takes", what it takes in
-#: words, where that is more than these names; "short", its name in signatures.
+#: Option -> its field, with the metadata "help"; "valid": its valid names, or None; "takes": a description of its
+#: values, if more than names; "short": its name in signatures.
 FIELDS = {one.name: one for one in fields(DecisionOptions)}
-#: Option -> the names that it takes, for those that never change: other packages add rules and formats.
+#: Option -> its valid names, for options with a fixed set; other packages can add rules and formats.
 _CHOICES = {
     name: tuple(one.metadata["valid"]())
     for name, one in FIELDS.items()

@@ -1,17 +1,16 @@
-"""From the candidates of a segment, as a model wrote them, to a decision: parse, fold duplicates, choose.
+"""The decision for one segment, from the candidates' texts: parse, merge duplicates, choose.
 
-A blank translation (no visible character) of a source that is not blank needs no candidate: it is one critical error,
-which no span can say. The paper's convention (SoftF1 at L = 0) takes it for a translation without an error instead.
+A blank translation (no visible character) of a non-blank source needs no candidates: it is one critical error, which no
+span can express. The paper's convention (SoftF1 at L = 0) treats it as error-free instead.
 
-The confidence of a span s of a single answer, which has no other samples to agree with, is the probability with which
-the model wrote what says s,
+A single answer cannot be compared with other samples. The confidence of its span s is the probability with which the
+model generated the span,
 
     confidence(s) = exp( sum_{i in T(s)} log M(y_i | y_1 ... y_{i-1}, x) )
 
-T(s) the tokens that spell a character of it: that there is an error (or another one), its words with their end, and
-its severity; in `format=tags` the tags of its words. log M is at temperature 1 over the tokens that the grammar
-admits. It is lower than the share of samples that would mark the same characters; `mbr-esd calibrate` learns how often
-it is confirmed.
+T(s) are the tokens that spell the span: the start of the error, its words with their end, and its severity; with
+`format=tags` the tags of its words. log M is at temperature 1 over the tokens that the grammar admits. It is lower than
+the share of samples that would mark the same characters; `mbr-esd calibrate` can recalibrate it.
 """
 
 from __future__ import annotations
@@ -54,17 +53,17 @@ if TYPE_CHECKING:
     from mbr_esd_metric.core.corrections import Place, Proposal
 
 _T = TypeVar("_T")
-#: Why a candidate that was cut is invalid.
+#: Reason why a truncated candidate is invalid.
 CUT = "cut by the length limit"
-#: What summaries say of error spans that are `Decision.inexact`.
+#: Description of `Decision.inexact` spans in summaries.
 FOUND_INEXACTLY = "found with other blanks, quotation marks, hyphens, accents or escapes"
-#: Characters of an answer that a message shows.
+#: Maximum number of characters of an answer in messages.
 _SHOWN = 120
 
 
 def blank_decision(source: str, translation: str, options: DecisionOptions) -> Decision | None:
-    """The decision for a blank translation, without a span or a candidate; None for every other translation. Its score
-    is the lowest (`blank=worst`) or NaN (`skip`); with `perfect` candidates decide, which mark nothing."""
+    """The decision for a blank translation, without spans or candidates; None for other translations. Its score is the
+    lowest one (`blank=worst`) or NaN (`skip`); with `perfect`, candidates without errors decide."""
     if options.blank == "perfect" or not is_untranslated(source, translation):
         return None
     mqm = math.nan if options.blank == "skip" else weights_of(options.mqm).floor
@@ -80,7 +79,7 @@ def decide_segment(
     supports: Candidates | None = None,
     references: Iterable[AnnotationLike] | None = None,
 ) -> Decision:
-    """`decide` of a translation that is not blank."""
+    """`decide` for a non-blank translation."""
     rule = options.rule_instance
     if not isinstance(rule, SegmentRule):
         raise OptionError(
@@ -93,7 +92,7 @@ def decide_segment(
 
 @dataclass(frozen=True, slots=True)
 class Case(Generic[_T]):
-    """A segment to decide: its label in messages, and the arguments of `decide`; or what is known of it already."""
+    """A segment to decide: its label for messages, and the arguments of `decide` or a known outcome."""
 
     label: str
     candidates: Candidates
@@ -110,9 +109,9 @@ def decide_cases(
     unread: Callable[[str, NoValidCandidateError], _T] | None = None,
     ratios: list[float] | None = None,
 ) -> Iterator[Decision | _T]:
-    """The decision of each segment, or what is known of it, in order; a rule for a whole test set takes all of them
-    first, any other one at a time. `unread` makes the outcome of a segment without a valid candidate, given by its
-    label, in place of an error. `ratios` gets those of the `Choice`."""
+    """The decision or known outcome of each segment, in order. A rule for a whole test set reads all segments first,
+    other rules one at a time. For a segment without a valid candidate, `unread` returns an outcome for its label
+    instead of an error. The ratios of the `Choice` are added to `ratios`."""
     for some in [list(cases)] if options.whole_set else ([case] for case in cases):
         known = {at: case.known for at, case in enumerate(some) if case.known is not None}
         problems: dict[int, tuple[DecisionProblem, Counts]] = {}
@@ -140,7 +139,7 @@ def decide_cases(
 
 
 def decision_of(problem: DecisionProblem, counts: Counts, choice: Choice, options: DecisionOptions) -> Decision:
-    """The decision for the choice of a rule."""
+    """The decision for a rule's choice."""
     decision = decided(problem, choice.answer, choice.values, options.mqm, options.score, choice.value)
     return counts.completed(decision, options)
 
@@ -150,12 +149,12 @@ def _named(label: str) -> AbstractContextManager[None]:
 
 
 def decision_problem(case: Case[Any], options: DecisionOptions) -> tuple[DecisionProblem, Counts]:
-    """One segment as a rule sees it, and the counts of its candidates."""
+    """The decision problem of a segment, and the counts of its candidates."""
     candidates, translation, source = case.candidates, case.translation, case.source
     supports, references = case.supports, case.references
     rule = options.rule_instance
     if options.weights == "agreement":
-        raise OptionError("weights=agreement are learnt from a whole test set; call decide_many, or `mbr-esd decide`")
+        raise OptionError("weights=agreement are learnt from a whole test set; use decide_many or `mbr-esd decide`")
     if references is not None and not rule.needs_references:
         raise no_effect_error("references", f"rule={rule.name}; they are for rule=oracle")
     if supports is not None and rule.needs_references:
@@ -163,7 +162,7 @@ def decision_problem(case: Case[Any], options: DecisionOptions) -> tuple[Decisio
     columns = CandidateColumns.of(candidates)
     text, sided = source, columns.annotations is not None or any(map(options.both_sides, columns.different_formats))
     if not sided:
-        source = None  # annotations are of the translation alone
+        source = None  # annotations only have spans in the translation
     folded, counts = _hypotheses(columns, translation, source, options)
     if options.checks == "true":
         if text is None:
@@ -173,7 +172,7 @@ def decision_problem(case: Case[Any], options: DecisionOptions) -> tuple[Decisio
         certain = [one for one in errors_of(text, translation) if sided or one.side == "translation"]
         counts = replace(counts, certain=certain)
     if rule.needs_references:
-        # As candidates are compared: over both texts, or over the translation alone.
+        # For comparing candidates: over both texts, or only over the translation.
         raters = [as_annotation(one) for one in references or ()]
         raters = raters if source is not None else [one.on("translation") for one in raters]
         supports = [Candidate(annotation=one) for one in raters] or None
@@ -189,15 +188,15 @@ def decision_problem(case: Case[Any], options: DecisionOptions) -> tuple[Decisio
 
 @dataclass(frozen=True)
 class Counts:
-    """Facts of the candidates beside their annotations, as in `Decision`.
+    """Counts and facts of the candidates for `Decision`.
 
     Attributes:
-        candidates: their number.
-        emptied: how many have errors, all of which were dropped.
-        sides: characters of the translation, if annotations are joined with the source's; else None.
-        probabilities: of a single answer, the confidence of each span.
-        certain: errors that need no model.
-        proposals: the candidates' corrections of each place.
+        candidates: the number of candidates.
+        emptied: the number of candidates whose errors were all dropped.
+        sides: the length of the translation, if annotations of both texts are joined; otherwise None.
+        probabilities: for a single answer, the confidence of each span.
+        certain: the rule-based errors.
+        proposals: the candidates' corrections for each position.
     """
 
     candidates: int
@@ -213,7 +212,7 @@ class Counts:
     proposals: Mapping[Place, Sequence[Proposal]] = field(default_factory=dict)
 
     def completed(self, decision: Decision, options: DecisionOptions) -> Decision:
-        """The decision with these counts, confidences, corrections and certain errors, its annotation split into its
+        """The decision with these counts, confidences, corrections and rule-based errors, and its annotation split into
         sides."""
         annotation = decision.annotation
         if self.sides is not None:
@@ -246,14 +245,14 @@ class Counts:
 
 
 def with_certain_errors(decision: Decision, errors: Iterable[ErrorSpan], options: DecisionOptions) -> Decision:
-    """The decision with errors that need no model in its annotation, and its score less their points."""
-    # The mean over a single answer is its own score; its confidences are those of its tokens.
+    """The decision with rule-based errors added to its annotation, and their penalties subtracted from its score."""
+    # For a single answer, the mean is its own score, and the confidences come from its tokens.
     own = options.score == "expected" and decision.valid == 1
     return with_errors(decision, errors, options.mqm, "chosen" if own else options.score)
 
 
 def _other_format(columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions) -> str:
-    """The end of a message where all candidates are answers in another format; else ""."""
+    """The end of a message if all candidates are in another format; otherwise ""."""
     read_as = columns.format or options.format
     for name in FORMATS.all() if columns.formats is None else ():
         if name != read_as:
@@ -269,7 +268,7 @@ def _other_format(columns: CandidateColumns, translation: str, source: str | Non
 def _hypotheses(
     columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions
 ) -> tuple[Hypotheses, Counts]:
-    """The folded candidates and their counts; joined where a source is given."""
+    """The merged candidates and their counts; sides are joined if a source is given."""
     parsed = _parsed(columns, translation, source, options)
     invalid = Counter(one.reason for one in parsed if isinstance(one, Invalid))
     annotations: list[Annotation | None] = [None if isinstance(one, Invalid) else one.annotation for one in parsed]
@@ -313,7 +312,7 @@ def _hypotheses(
 
 
 def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[SpanKey, float]:
-    """The confidence of each span of a single candidate; empty if it has no tokens, or no text to read."""
+    """The confidence of each span of a single candidate; empty without a text or tokens."""
     text, tokens = columns.texts[0], columns.token_logprobs
     if text is None or tokens is None or columns.annotations is not None:
         return {}
@@ -331,8 +330,8 @@ def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[S
 def read_annotations(
     candidates: Candidates, translation: str, options: DecisionOptions, source: str | None = None
 ) -> list[Annotation | Invalid]:
-    """The annotation of each candidate, of the translation and of what it leaves out, or why it is invalid;
-    `InputError` for a candidate without text and annotation."""
+    """The annotation of each candidate, including omissions, or the reason why it is invalid. Raises `InputError` for a
+    candidate without text and annotation."""
     parsed = _parsed(CandidateColumns.of(candidates), translation, source, options)
     return [one if isinstance(one, Invalid) else one.annotation for one in parsed]
 
@@ -340,8 +339,7 @@ def read_annotations(
 def annotator_scores(
     candidates: Candidates, translation: str, options: DecisionOptions, source: str | None = None
 ) -> dict[str, float]:
-    """The MQM score that each annotator gives a segment, of which `Panel.learnt` learns: the mean over the annotator's
-    valid candidates."""
+    """Annotator -> MQM score of a segment (the mean over the annotator's valid candidates), for `Panel.learnt`."""
     columns = CandidateColumns.of(candidates)
     read = read_annotations(columns, translation, options, source)
     scores: dict[str, list[float]] = {}
@@ -354,7 +352,7 @@ def annotator_scores(
 def _parsed(
     columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions
 ) -> list[Parsed | Invalid]:
-    """Each candidate as it was read; the same object for the same text."""
+    """Each parsed candidate; equal texts share one object."""
     parsers = {form: options.parser(translation, form, source) for form in columns.different_formats}
     plain = columns.annotations is None and columns.formats is None
     if plain and True not in columns.truncated and None not in columns.texts:

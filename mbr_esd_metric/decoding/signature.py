@@ -1,4 +1,4 @@
-"""The signature of a decision: of its options, and of what is known of the candidates."""
+"""The signature of a decision: its options, and the known settings of its candidates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.core.signature import CANDIDATES, Signature
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 
-#: Options that are in every signature, or in a place of their own. The others are there where they are not at their
-#: default.
+#: Options that are always in the signature, or at a fixed position. Other options are only included if not at their
+#: defaults.
 _PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank")
 
 
@@ -22,8 +22,8 @@ def signature_of_decision(
     question: Mapping[str, Any] = {},
     calibration: Mapping[str, Any] = {},
 ) -> Signature:
-    """The fields of the draw, of the choice, of the question, and the options by which answers are read and scored. Of
-    these, those at their default are left out, but for three."""
+    """The fields for sampling, the decision, the prompt, and the options for parsing and scoring answers. Except for
+    three, the latter are omitted at their defaults."""
     choice: dict[str, Any] = {}
     if decision.rule_instance.by_utility:
         choice = {"utility": decision.effective_utility, "weights": decision.weights}
@@ -44,7 +44,7 @@ def _short(name: str) -> str:
 
 
 def signature_of_file(path: str | Path, decision: DecisionOptions) -> Signature:
-    """The signature of a decision over a file of candidates, without a model."""
+    """The signature of decisions on a candidates file, without a model."""
     return signature_of_decision(decision, {CANDIDATES: short_digest(path), "rule": decision.rule})
 
 

@@ -1,1 +1,1 @@
-"""The metric that users call: model cards, the choice of an engine, the run, and its signature."""
+"""Model cards, engine selection, the run, its signature, and the `Metric` that users call."""

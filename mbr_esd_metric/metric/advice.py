@@ -15,14 +15,14 @@ from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.prompting.languages import lp_of
 from mbr_esd_metric.prompting.prompt import built_in
 
-#: The summary of a run without a candidate.
+#: The summary of a run without candidates.
 NO_CANDIDATES = "no candidates: every translation is blank or was rejected by the server"
 
 
 def summary(
     card: ModelCard, engine: Engine | None, segments: Sequence[Segment], decisions: Sequence[Decision]
 ) -> tuple[str, list[str]]:
-    """The line and the advice of `run.Annotated`, of a run with an engine; each segment has one decision."""
+    """The summary and advice of `run.Annotated` for a run with an engine; there is one decision per segment."""
     names = ("valid", "invalid", "located", "dropped", "unplaced", "inexact", "unmarked", "malformed")
     total = {name: sum(getattr(one, name) for one in decisions) for name in names}
     total["cut"] = sum(one.reasons.get(CUT, 0) for one in decisions)
@@ -55,7 +55,7 @@ def summary(
     if left := sum(not_applied(one.annotation) for one in decisions):
         parts.append(f"{number_of(left, 'correction')} {NOT_APPLIED}")
     lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= 0]
-    if lowest:  # further errors changed nothing
+    if lowest:  # further errors do not change the score
         judged = number_of(sum(one.valid > 0 for one in decisions), "segment")
         parts.append(f"{len(lowest)} of {judged} reached the lowest score")
     if lowest and card.unit != "sentence" and engine is not None:
@@ -67,13 +67,13 @@ def summary(
 
 
 def _nonzero_counts(whole: int, what: str, counts: Mapping[str, int]) -> str:
-    """The counts, of so many in all, that are not 0; "" if none is."""
+    """The nonzero counts, out of a total, as text; "" if all are 0."""
     shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     return shown and f"of {number_of(whole, what)} {shown}"
 
 
 def _losses(card: ModelCard, engine: Engine | None, total: Mapping[str, int]) -> list[str]:
-    """Advice where most candidates or spans are lost; the counts are in the line."""
+    """Advice for runs that lost most candidates or spans; the summary has the counts."""
     takes_grammar = engine is None or not engine.missing_capability(logprobs=False, grammar=True)
     anew = "sample candidates" if engine is None else "sample again"
     cooler = ["temperature=1"] if card.sampling.temperature > 1 and engine is not None else []
@@ -99,7 +99,8 @@ def _losses(card: ModelCard, engine: Engine | None, total: Mapping[str, int]) ->
 
 
 def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: int, unmarked: int) -> list[str]:
-    """Advice where all segments have the same score; `unmarked` of the candidates say that there is no error."""
+    """Advice for runs in which all segments have the same score; `unmarked` is the number of candidates without
+    errors."""
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
         return []

@@ -1,4 +1,4 @@
-"""Candidates of a file in place of a model: `candidates=FILE`."""
+"""Candidates from a file instead of a model: `candidates=FILE`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mbr_esd_metric.prompting.text import is_blank
 
 
 class MissingCandidatesError(EngineError):
-    """A file of candidates lacks segments.
+    """A candidates file lacks segments.
 
     Attributes:
-        systems: whose segments are missing, in order; "" where the file does not say.
+        systems: the systems with missing segments, in order; "" if the file has no system names.
     """
 
     def __init__(self, message: str, systems: Iterable[str]) -> None:
@@ -28,10 +28,10 @@ class MissingCandidatesError(EngineError):
 
 
 class FromFile:
-    """Candidates of a file: JSON lines, or the released code's `*.gen.json`.
+    """Candidates from a file: JSON lines, or the released code's `*.gen.json`.
 
-    Segments are looked up by system, source and translation (`files.records.Join` says how). The file is read twice,
-    with one segment in memory at a time: first the records' places, then the candidates.
+    Segments are looked up by system, source and translation (see `files.records.Join`). The file is read twice, one
+    segment at a time: first the positions of the records, then the candidates.
     """
 
     engine = None
@@ -46,15 +46,15 @@ class FromFile:
         if card.decision.weights == "agreement" and first is not None:
             from mbr_esd_metric.decoding.file import file_panel
 
-            # From the whole file, so that every run over some of its segments gives them the same scores.
+            # Learnt from the whole file, so that scores do not depend on which of its segments a run contains.
             decision = replace(card.decision, weights=file_panel(self._path, card.decision))
             card = replace(card, n=len(first.columns))
         self.card = replace(card, decision=decision)
 
     def collect(self, segments: Sequence[Segment], progress: bool) -> Collected:
-        """As `Sampled.collect`. `EngineError` where the file has no candidates for a segment, or too few; where the run
-        decodes greedily and nothing says which of several candidates is the greedy one; or where they are not in the
-        format of the file's first. `InputError` for a malformed file."""
+        """See `Sampled.collect`. Raises `EngineError` if the file has too few candidates for a segment, several for a
+        run with greedy decoding, or candidates in another format than its first; and `InputError` for a malformed
+        file."""
         records = ((record.segment, number) for number, record in enumerate(read_candidates(self._path)))
         found = Join(records, {one.system for one in segments}).find(segments)
         numbers: dict[int | None, dict[Pair, list[int]]] = {}
@@ -77,7 +77,7 @@ class FromFile:
     def _candidates(self, record: CandidateRecord, segment: Segment) -> CandidateColumns:
         columns, form, card = record.columns, self._format, self.card
         if not isinstance(card.decision.weights, str):
-            return columns  # of a panel: not every annotator need have annotated everything
+            return columns  # a panel: annotators may lack some segments
         n, count = card.samples, len(columns)
         problem, of_segment = "", f"{count} candidates for {segment.label or record.label}"
         if card.sampling.greedy and count > 1:

@@ -19,14 +19,13 @@ from mbr_esd_metric.messages import first_of
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_code, language_pair
 
-#: The reader of an option's value, which makes one of a text, and raises ValueError, KeyError or `OptionError`; and the
-#: values that there are, in words.
+#: Parser of an option's value, which raises ValueError, KeyError or `OptionError`; and a description of valid values.
 _Values: TypeAlias = "tuple[Callable[[str], Any], str]"
 
 
 def _number(kind: type[int | float], low: float, high: float = math.inf) -> _Values:
     def read(text: str) -> float:
-        # `int` and `float` take underscores (1_0 for 1.0) and digits of other scripts, which people do not write.
+        # `int` and `float` also accept underscores (1_0) and digits of other scripts, which are more likely mistakes.
         if "_" in text or not text.isascii() or not low <= kind(text) <= high:
             raise ValueError
         return kind(text)
@@ -98,35 +97,35 @@ _FLAG: _Values = ({"true": True, "false": False}.__getitem__, "true or false")
 
 
 def _option(default: Any, values: _Values, meaning: str, *, place: bool = False, short: str = "") -> Any:
-    """A field that is an option. A `place` is a path or address that a run reads from, writes to or sends to; only the
-    user may name it. `short` is its other name in signatures."""
+    """A field that is an option. A `place` is a path or address that a run accesses; only the user may set it. `short`
+    is its name in signatures."""
     about = {"read": values[0], "takes": values[1], "help": meaning, "place": place, "short": short}
     return field(default=default, metadata=about)
 
 
-#: A hub id and the revision behind it.
+#: A hub id and its revision.
 _REVISION = re.compile(r"([\w.-]+/[\w.-]+)@([\w./-]+)")
-#: The name of the card for any model on a server of the user's.
+#: Name of the card for any model on the user's server.
 ANY_MODEL = "mbr-esd-server"
-#: The name of the card for any other model with weights.
+#: Name of the card for any other model with weights.
 LOCAL_MODEL = "mbr-esd-model"
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Everything that a run depends on. The fields with a help text are the options of a model name.
+    """All settings of a run. Fields with a help text are options of a model name.
 
     Attributes:
-        name, description: as the user wrote it, without the query; and one line for `mbr-esd models`.
-        memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), which an engine in process needs at least; 0 if
-            that is not known, or a service runs the model.
-        limits: what the model can and cannot decide, in a line that follows its name; "" if that is not known.
+        name, description: the name as the user wrote it, without options; and one line for `mbr-esd models`.
+        memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), the minimum memory of an in-process engine; 0 if
+            unknown, or if a service runs the model.
+        limits: a phrase after the model's name about what it can and cannot detect; "" if unknown.
         measured: figures of quality by language pair, ``en-de: .23 by item; zh-en: .16``; "" if there are none.
-        needs_prompt: whether the model was trained with a prompt that is not ours, which the user has to give.
-        calibration: file of `mbr-esd calibrate` that recalibrates the confidences; "" for none.
-        adapter: folder of a LoRA adapter, merged on load, which a model folder names.
+        needs_prompt: whether the model was trained with another prompt than ours, which the user has to provide.
+        calibration: file from `mbr-esd calibrate` for recalibrating the confidences; "" for none.
+        adapter: folder of a LoRA adapter in a model folder, merged on load.
         device: "auto", or "cpu" to leave GPUs alone.
-        decision: how candidates become a decision. Its fields are options of a model name too.
+        decision: the decision options, which are options of a model name too.
     """
 
     name: str
@@ -196,7 +195,7 @@ class ModelCard:
 
     @property
     def title(self) -> str:
-        """The name in spans, headings and tables: the card's, or that of the model that the user names."""
+        """The name in spans, headings and tables: the card's, or the one of the model that the user specified."""
         if self.name not in (ANY_MODEL, LOCAL_MODEL) or not self.model:
             return self.name
         return Path(self.model).name if Path(self.model).is_absolute() else self.model
@@ -212,8 +211,8 @@ class ModelCard:
         return [part.partition(":")[0].strip() for part in self.measured.split(";") if part.strip()]
 
     def unmeasured(self, pairs: Iterable[str]) -> str | None:
-        """A line about those of these language pairs that the model was not measured on; None if there is none, or no
-        pair was measured."""
+        """A line about the given language pairs without measured quality; None if there are none, or no pair was
+        measured."""
         measured = set(map(_languages, self.measured_pairs))
         others = sorted({pair for pair in pairs if _languages(pair) not in measured}) if measured else []
         return (
@@ -225,7 +224,7 @@ class ModelCard:
 
     @property
     def sampling(self) -> Sampling:
-        """The settings of the draw; a rule that takes one candidate decodes it greedily, at temperature 0."""
+        """The sampling settings; rules for a single candidate use greedy decoding (temperature 0)."""
         if self.decision.rule_instance.candidates == "one" or self.temperature == 0:
             return Sampling(temperature=0.0, top_k=0, max_tokens=self.max_tokens, seed=0)
         temperature = Sampling().temperature if self.temperature is None else self.temperature
@@ -233,7 +232,7 @@ class ModelCard:
 
     @property
     def samples(self) -> int:
-        """N, the candidates for each segment. One if decoding is greedy, because all would be equal."""
+        """N, the number of candidates per segment; 1 for greedy decoding, because all would be equal."""
         return 1 if self.sampling.greedy else self.n
 
     def format_problem(self, engine: Engine) -> str | None:
@@ -248,7 +247,7 @@ class ModelCard:
 
     @property
     def engine_options(self) -> EngineOptions:
-        """The options of an engine; without the option `server` those of the variable ``MBR_ESD_SERVER``."""
+        """The options of an engine; `server` defaults to the variable ``MBR_ESD_SERVER``."""
         model, revision = self.model, None
         if (match := _REVISION.fullmatch(model)) and not Path(model).is_dir():
             model, revision = match[1], match[2]
@@ -293,14 +292,14 @@ class ModelFields(DecisionFields, total=False):
 
 
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}
-#: Fields that describe the model; no options.
+#: Fields that describe the model and are not options.
 DESCRIBED = ("name", "description", "limits", "measured", "memory_gb", "adapter")
 
 
 def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
-    """The card with some options changed; `OptionError` for an unknown option, another value, or one that changes
-    nothing. Values are texts as in a model name, or have their type already. None keeps the card's value, and a list
-    stands for values that a name separates by commas (of `price` by a slash)."""
+    """The card with changed options. Raises `OptionError` for an unknown option, an invalid value, or an option without
+    effect. Values are texts as in a model name, or typed values. None keeps the card's value; a list replaces values
+    separated by commas in a name (for `price`, by a slash)."""
     changes: dict[str, Any] = {}
     decision: dict[str, str] = {}
     for key, value in options.items():
@@ -326,7 +325,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     if {"server", "dialect"} & changes.keys():
         changes.setdefault("engine", "server")
     stored = os.path.expanduser(changes.get("candidates") or "")
-    if stored and Path(stored).is_file():  # the run says what is wrong with another path
+    if stored and Path(stored).is_file():  # an invalid path is reported by the run
         from mbr_esd_metric.decoding.file import file_options
 
         changes["decision"] = file_options(stored, decision, "{}={}".format, card.decision)
@@ -339,14 +338,14 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
 
 
 def settings(card: ModelCard) -> dict[str, object]:
-    """The description of a card, and the value of every option of a model name. A size that is not known is None."""
+    """The description of a card, and the value of every option of a model name; None for an unknown size."""
     values = {name: getattr(card, name) for name in (*DESCRIBED, *OPTIONS)}
     return values | {"memory_gb": card.memory_gb or None} | {name: str(getattr(card.decision, name)) for name in FIELDS}
 
 
 def with_pair(card: ModelCard, lp: str | None, *, of_test_set: bool = False) -> ModelCard:
-    """The card with this language pair, if one is given; `OptionError` if the model's name has another one. A test
-    set's gives way to that of the name."""
+    """The card with this language pair, if given. Raises `OptionError` if it conflicts with the model's name; a test
+    set's pair does not override the name's."""
     if of_test_set and card.lp:
         return card
     if lp is not None and card.lp not in (None, lp):

@@ -1,4 +1,4 @@
-"""The table of model names, and the reading of a name with its options.
+"""The table of model names, and the parser of names with options.
 
 mbr-esd-llama                                    the card
 mbr-esd-llama?n=64&utility=scoresim              the card with options, written like a URL's query
@@ -19,13 +19,13 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard, with_options
 
-#: How models decide whose settings are not the paper's. Where most candidates of a model mark nothing, the answer marks
-#: nothing anywhere, and the mean over the candidates still tells translations apart (docs/evidence/one-model.md).
+#: Decision options of models other than the paper's. If most candidates mark nothing, decisions mark nothing either,
+#: but the mean score over the candidates still separates translations (docs/evidence/one-model.md).
 _EXPECTED = DecisionOptions(score="expected")
 
 
 def _paper(name: str, model: str, description: str, memory_gb: float, rule: str = "mbr", **more: Any) -> ModelCard:
-    # Length and location are those of the authors' code.
+    # Length and location as in the paper's released code.
     decision = DecisionOptions(rule, location="first")
     return ModelCard(f"mbr-esd-{name}", description, memory_gb, model=model, max_tokens=2048, decision=decision, **more)
 
@@ -70,7 +70,7 @@ CARDS: dict[str, ModelCard] = {
 }
 
 _PACKAGE = Path(__file__).parents[1]
-#: Name -> folder in this package, description and size of a model whose ``hparams.yaml`` says how to decode it.
+#: Name -> folder in this package, description and size of a model whose ``hparams.yaml`` has its decoding options.
 _EMBEDDED = {
     "mbr-esd-small": (
         "small",
@@ -82,7 +82,7 @@ _EMBEDDED = {
 }
 
 
-#: The names of all cards; the demo is in a checkout alone.
+#: The names of all cards; only a checkout has the demo.
 CARD_NAMES = (*CARDS, *(name for name, (folder, *_) in _EMBEDDED.items() if (_PACKAGE / folder).is_dir()))
 
 
@@ -99,12 +99,12 @@ def get_card(name: str) -> ModelCard:
 
 
 def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCard:
-    """The card of a name or model folder, perhaps followed by ``?option=value&...``, with more `options`, whose values
-    are those of `with_options`.
+    """The card of a name or model folder, optionally followed by ``?option=value&...``, with further `options` as for
+    `with_options`.
 
     Raises:
         OptionError: an unknown name, option or value (the message names the nearest valid ones).
-        InputError: not a text, or a folder whose ``hparams.yaml`` is not one of ours.
+        InputError: the name is not a text, or the folder has no ``hparams.yaml`` of ours.
     """
     if not isinstance(name, str) or not name.partition("?")[0]:
         raise InputError(
@@ -134,8 +134,8 @@ def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCa
 
 
 def limits(models: Iterable[str | None]) -> list[str]:
-    """A line for each of these models that is one of ours and has limits. A model is named by the title of its card,
-    perhaps with options, or as in signatures."""
+    """A line for each of these models that is ours and has known limits. Models are given by card title, with or
+    without options, or as in signatures."""
     names = dict.fromkeys(model.partition("?")[0] for model in models if model)
     cards = dict.fromkeys(card.name for name in names if (card := _named_card(name)) is not None and card.limits)
     return [f"{name} {get_card(name).limits}" for name in cards]
@@ -154,7 +154,7 @@ def _named_card(name: str) -> ModelCard | None:
 
 
 def is_ours(model: str) -> bool:
-    """Whether a name begins with a card or a model folder, even if its first option is written with &."""
+    """Whether a name starts with a card or model folder, even if its first option incorrectly starts with &."""
     base = model.partition("?")[0]
     if {base, base.partition("&")[0]} & {*CARD_NAMES}:
         return True

@@ -1,7 +1,7 @@
 """Estimates the time and cost of a run before anything is loaded or paid for (`mbr-esd score --dry-run`).
 
-How long a run takes depends on the machine, on what else it does, and on the texts. A trial measures it: it samples a
-few of the run's own segments, which the run then need not sample.
+The time of a run depends on the machine, its load, and the texts. A trial measures it by sampling a few segments of the
+run, which are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mbr_esd_metric.metric.sources import Sampled, build_requests
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 
-#: Model -> how long it takes where it runs without a server (docs/small-model.md: in float32, the slower way).
+#: Model without a server -> its usual time (docs/small-model.md: in float32, the slower way).
 MEASURED = {
     "mbr-esd-small": "about 40 s for 1,000 on two cores",
     "mbr-esd-checks": "about 2 s for 5,000 strings, 3 s without lp=",
@@ -33,8 +33,8 @@ BYTES_A_TOKEN = 3.5
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The seconds to load the model and sample a first segment (0 where a server has loaded it); then the segments and
-    candidates that were sampled after that, and their seconds."""
+    """The seconds to load the model and sample the first segment (0 if a server has loaded it); then the numbers of
+    segments and candidates sampled after that, and their seconds."""
 
     loading: float
     segments: int
@@ -42,7 +42,7 @@ class Timing:
     seconds: float
 
     def of(self, candidates: int) -> str:
-        """The time that so many candidates take, and how it was measured."""
+        """The estimated time for a number of candidates, and its basis."""
         loading = f"; {self.loading:,.0f} s to load the model and sample the first segment" if self.loading else ""
         rate = f"at {self.candidates / self.seconds:,.2f} candidates/s, as in {self.segments} segments"
         time = timedelta(seconds=round(self.loading + candidates * self.seconds / self.candidates))
@@ -50,8 +50,8 @@ class Timing:
 
 
 def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
-    """Sample `trial` segments into the store, spread over all that lack candidates, and measure. The first waits until
-    the model is loaded, and the others give the rate. None if fewer than two lack candidates."""
+    """Sample `trial` segments into the store, spread over all without candidates, and measure the time: the first one
+    includes loading the model, the others give the rate. None if fewer than two lack candidates."""
     source = Sampled(card)
     card, engine = source.card, source.engine
     with CandidateStore(store_path()) as store, Sampler(engine, store) as sampler:
@@ -71,12 +71,11 @@ def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | 
 
 
 def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> dict[str, str]:
-    """What a run would do, as rows of a table, counted without loading the model or creating a store. The weights of
-    an embedded model are fetched if they are missing, because their digest is part of the store's keys. `trial`
-    segments are sampled to measure the time; 0 samples none. Raises as `annotate` does, and `OptionError` for
-    candidates of a file."""
+    """The work of a run as rows of a table, computed without loading the model or creating a store. Missing weights of
+    an embedded model are downloaded, because their digest is part of the store's keys. `trial` segments are sampled to
+    measure the time. Raises the exceptions of `annotate`, and `OptionError` for candidates from a file."""
     if card.candidates is not None:
-        raise no_effect_error("a dry run", f"candidates={card.candidates}, of which nothing is sampled")
+        raise no_effect_error("a dry run", f"candidates={card.candidates}, which are already sampled")
     timing = timed(card, segments, trial) if trial else None
     note = ""
     try:
@@ -97,7 +96,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> di
             stored += len(samples)
             lengths += [one.tokens for one in samples.values() if one.tokens]
             missing = request.only(set(range(request.n)) - set(samples))
-            sizes = [part.n for one in missing for part in one.parts(per_request)]  # a prompt is paid for in each
+            sizes = [part.n for one in missing for part in one.parts(per_request)]  # a prompt is charged per request
             if sizes:
                 guess += sum(sizes) * min(answers.usual_tokens(request.translation), card.max_tokens)
                 prompts += 1

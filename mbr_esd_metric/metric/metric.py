@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Result(dict[str, Any]):
-    """A dict whose keys are attributes too, as COMET's ``Prediction`` is. Type checkers see those that are declared."""
+    """A dict whose keys are also attributes, like COMET's ``Prediction``. Type checkers see the declared attributes."""
 
     if not TYPE_CHECKING:
 
@@ -35,37 +35,36 @@ class _Result(dict[str, Any]):
 
 
 class Metadata(_Result):
-    """Lists with one item for each sample, and three facts about the run: summary, advice, signature."""
+    """Lists with one item per sample, and the summary, advice and signature of the run."""
 
-    error_spans: list[list[dict[str, Any]]]  #: as xCOMET's dicts; see `JudgedSegment.spans_json`
-    omissions: list[list[dict[str, Any]]]  #: the same of the source; missing where the model marks none
-    corrected: list[str]  #: translations with the corrections of their spans; missing where the model gives none
-    sentences: list[list[dict[str, Any]]]  #: places and scores of those judged one by one; missing where there are none
-    mqm_scores: list[float]  #: as the scores of the `Prediction`
-    mqm: list[float]  #: Score(E) in [-25, 0]; with ``score=expected`` or ``given`` a mean over the candidates
-    mqm_sd: list[float | None]  #: its standard deviation where it is a mean; else missing
+    error_spans: list[list[dict[str, Any]]]  #: in the form of xCOMET; see `JudgedSegment.spans_json`
+    omissions: list[list[dict[str, Any]]]  #: omissions in the source; absent if the model does not mark them
+    corrected: list[str]  #: translations with corrected spans; absent if the model does not correct
+    sentences: list[list[dict[str, Any]]]  #: sentences scored separately, with scores; absent if none
+    mqm_scores: list[float]  #: the scores of the `Prediction`
+    mqm: list[float]  #: Score(E) in [-25, 0]; a mean over the candidates with ``score=expected`` or ``given``
+    mqm_sd: list[float | None]  #: its standard deviation, if it is a mean; otherwise absent
     expected_utility: list[float]  #: of the chosen annotations
     valid: list[int]  #: numbers of candidates
     distinct: list[int]
     invalid: list[int]
-    unsure: list[bool]  #: the model marks no error where a third or more of the candidates could not be read
-    located: list[int]  #: error spans of all valid candidates that are in the translation, or the source
-    dropped: list[int]  #: those that are in neither
-    unplaced: list[int]  #: how many of these are omissions; missing as `omissions`
-    refused: list[str | None]  #: the words of a server that will never answer; missing where there are none
+    unsure: list[bool]  #: whether the model marks no error and a third or more of the candidates are invalid
+    located: list[int]  #: number of error spans of valid candidates that occur in the translation or source
+    dropped: list[int]  #: number of spans that occur in neither
+    unplaced: list[int]  #: number of omissions among these; absent like `omissions`
+    refused: list[str | None]  #: message of a server that rejected the request; absent if there are none
     data_warning: list[str | None]  #: see `data_warnings.data_warning`
-    summary: str  #: how many candidates and spans were lost, in a line; "" if none was
-    advice: list[str]  #: what makes the scores say little, and the options that help
-    signature: str  #: all that the scores depend on
+    summary: str  #: a line with the numbers of lost candidates and spans; "" if there are none
+    advice: list[str]  #: problems that make the scores uninformative, with options that help
+    signature: str  #: all settings that the scores depend on
 
 
 class Prediction(_Result):
     """The result of `Metric.predict`, with the structure of COMET's ``Prediction``.
 
     Attributes:
-        scores: in [0, 1], higher is better; NaN for what `blank=skip` leaves out, or a server will
-            never answer.
-        system_score: the mean of those that are numbers.
+        scores: in [0, 1], higher is better; NaN for translations skipped by `blank=skip` or rejected by a server.
+        system_score: the mean of the scores that are not NaN.
         metadata: see `Metadata`.
     """
 
@@ -74,8 +73,8 @@ class Prediction(_Result):
     metadata: Metadata
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict a sample, with its score and its part of the metadata: ``pandas.DataFrame(prediction.rows())``."""
-        others = {"advice", "mqm_scores"}  # of the run; and the scores again, for callers of COMET
+        """One dict per sample, with its score and metadata: ``pandas.DataFrame(prediction.rows())``."""
+        others = {"advice", "mqm_scores"}  # values of the run, and a copy of the scores for COMET
         columns = {"score": self.scores} | {
             name: values for name, values in self.metadata.items() if isinstance(values, list) and name not in others
         }
@@ -83,23 +82,23 @@ class Prediction(_Result):
 
 
 class DataFrame(Protocol):
-    """The method of a pandas DataFrame that `predict` calls."""
+    """The method of a pandas DataFrame that `predict` uses."""
 
     def to_dict(self, orient: Any, /) -> Any:
         """As in pandas."""
 
 
 class PolarsFrame(Protocol):
-    """The method of a polars DataFrame that `predict` calls."""
+    """The method of a polars DataFrame that `predict` uses."""
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """As in polars."""
 
 
-#: What a metric scores; see `Metric.predict`.
+#: Input of a metric; see `Metric.predict`.
 Samples: TypeAlias = "Sequence[Mapping[str, Any] | Segment] | Mapping[str, Sequence[str]] | DataFrame | PolarsFrame"
 
-#: Settings of a model that `repr` shows even where they are at their default.
+#: Settings that `repr` shows even at their defaults.
 _SHOWN = ("model", "n", "rule", "utility", "format", "score", "engine")
 #: Attributes of a decision that are columns of the metadata.
 _FACTS: tuple[str, ...] = ("mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "unsure")
@@ -109,14 +108,14 @@ _FACTS += ("located", "dropped", "unplaced")
 class Metric:
     """A metric: a model card (see `mbr_esd_metric.metric.cards.load_card`) that scores samples.
 
-    A model in this process stays loaded from one `predict` to the next, until `close`, the end of a ``with`` block, or
-    that of the metric itself. Several threads may call `predict`; with such a model one waits for the other.
+    A model in this process stays loaded between calls of `predict`, until `close`, the end of a ``with`` block, or the
+    deletion of the metric. `predict` is thread-safe; calls with such a model are serialised.
     """
 
     def __init__(self, card: ModelCard) -> None:
         self.card = card
         self._lock = threading.Lock()
-        #: The source that is kept, its card, and its `close`, which is called at the latest when the metric is freed.
+        #: The loaded source, its card, and its `close`, which is called when the metric is freed at the latest.
         self._kept: tuple[CandidateSource, ModelCard, weakref.finalize[..., Metric]] | None = None
 
     def __enter__(self) -> Metric:
@@ -126,7 +125,7 @@ class Metric:
         self.close()
 
     def __reduce__(self) -> tuple[type[Metric], tuple[ModelCard]]:
-        """A copy, here or in another process, loads a model of its own."""
+        """Copies, also in other processes, load their own model."""
         return type(self), (self.card,)
 
     def close(self) -> None:
@@ -140,7 +139,7 @@ class Metric:
             self._kept = None
 
     def _annotate(self, card: ModelCard, segments: Sequence[Segment], progress: bool) -> Annotated:
-        """`annotate`, with the source that is kept where it is one of this card."""
+        """`annotate`, reusing the loaded source if it belongs to this card."""
         if not segments:
             return annotate(card, segments)
         with self._lock:
@@ -178,26 +177,26 @@ class Metric:
         """Scores and error spans, with the arguments and the result of COMET's ``predict``; NaN for no samples.
 
         Args:
-            samples: dicts with the texts "src" and "mt"; perhaps "system", which tells equal translations apart if
-                candidates come from a file, and "doc", the document for ``context=document``; other keys, such
-                as "ref", are ignored. Or one dict of such lists, a DataFrame of pandas or polars with such columns, or
-                `Segment`s, which messages name by their labels.
-            gpus: 0 keeps the model on the CPU; with any other number the engine chooses.
+            samples: dicts with the texts "src" and "mt", and optionally "system" (to distinguish equal translations if
+                candidates come from a file) and "doc" (the document for ``context=document``); other keys, such as
+                "ref", are ignored. Or a dict of such lists, a pandas or polars DataFrame with such columns, or
+                `Segment`s.
+            gpus: 0 runs the model on the CPU; for other values, the engine chooses the devices.
             mc_dropout: must be 0.
             progress_bar: show progress on standard error.
             batch_size, devices, accelerator, num_workers, length_batching: not used; the model's name takes
                 ``concurrency=`` and ``vllm=``.
 
         Raises:
-            InputError: lists of different lengths, or a sample without "src" or "mt" or with a value that
-                is not a text; names it.
+            InputError: lists of different lengths, or a sample without "src" or "mt", or with a value that is not a
+                text.
             OptionError: `mc_dropout` is not 0.
-            EngineError, StoreError, NoValidCandidateError: what was sampled before stays in the store.
+            EngineError, StoreError, NoValidCandidateError: earlier samples stay in the store.
         """
         return self.prediction(self.judge(samples, gpus=gpus, mc_dropout=mc_dropout, progress=progress_bar))
 
     def judge(self, samples: Samples, *, gpus: int = 1, mc_dropout: int = 0, progress: bool = True) -> Annotated:
-        """The judged segments with their decisions; arguments and errors are those of `predict`."""
+        """The judged segments with their decisions; for arguments and exceptions, see `predict`."""
         if mc_dropout:
             raise OptionError("mc_dropout only applies to COMET's regression models; set it to 0")
         rows: Any = _rows(samples) if isinstance(samples, Mapping) else samples
@@ -239,7 +238,7 @@ def mean(scores: Sequence[float]) -> float:
 
 
 def _rows(lists: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """Parallel lists as one dict a sample."""
+    """Convert parallel lists to one dict per sample."""
     for key, texts in lists.items():
         if isinstance(texts, str) or not isinstance(texts, Sequence):
             raise InputError(
@@ -270,7 +269,7 @@ def load_metric(name: str, **options: Unpack[ModelFields]) -> Metric:
     """The metric for a model name or model folder. Weights are loaded only when they are needed.
 
     Args:
-        name: as ``mbr-esd-llama?n=64``.
+        name: such as ``mbr-esd-llama?n=64``.
         **options: options of the name, such as ``n=64``, ``server=["http://one:8000/v1"]`` or ``price=(0.1, 0.5)``;
             None leaves one as it is.
 

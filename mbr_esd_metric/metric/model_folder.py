@@ -13,7 +13,7 @@ from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, OPTIONS, ModelCar
 from mbr_esd_metric.metric.shots import shots_file
 from mbr_esd_metric.prompting.prompt import built_in
 
-#: vLLM's arguments that a folder may name: lengths, shares of memory, parallel sizes, and 8 or 4 bits.
+#: Arguments of vLLM that a model folder may set: lengths, memory shares, parallel sizes, and quantization.
 HARMLESS_ARGUMENTS = frozenset(
     (
         *("max_model_len", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "enforce_eager"),
@@ -35,8 +35,8 @@ def is_model_folder(path: str | Path) -> bool:
 
 
 def folder_card(folder: Path) -> ModelCard:
-    """The card that a model folder describes. `InputError` for an ``hparams.yaml`` that is not ours, or that names a
-    place that only the user may name; `OptionError`, with the file, for an unknown option or value."""
+    """The card of a model folder. Raises `InputError` for an ``hparams.yaml`` that is not ours or that sets an option
+    reserved for the user, and `OptionError`, with the file, for an unknown option or value."""
     path = folder / "hparams.yaml"
     hparams = read_flat_yaml(path)
     if hparams.pop("class_identifier", None) != CLASS_IDENTIFIER:
@@ -50,7 +50,7 @@ def folder_card(folder: Path) -> ModelCard:
                 f"the line, and use {folder}?{key}=... if you want it"
             )
     for argument in (hparams.get("vllm") or "").split(","):
-        harmless = re.fullmatch(r"\s*(\w+):[\w.]+\s*", argument)  # another value could be a flag of `vllm serve`
+        harmless = re.fullmatch(r"\s*(\w+):[\w.]+\s*", argument)  # a value could inject another flag of `vllm serve`
         if argument and (harmless is None or harmless[1] not in HARMLESS_ARGUMENTS):
             raise InputError(
                 f"{path}: vllm={argument.strip()} may only be set by the user, not by a model folder, because some "
@@ -67,24 +67,24 @@ def folder_card(folder: Path) -> ModelCard:
         card = ModelCard(
             str(folder), description, memory_gb, limits, measured, unit="auto", calibration=calibration, adapter=adapter
         )
-        card.unmeasured(card.measured_pairs)  # raises for what is not a language pair
+        card.unmeasured(card.measured_pairs)  # raises for an invalid language pair
         return with_options(card, hparams)
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
 
 
 def _file_in_folder(folder: Path, key: str, value: str) -> str:
-    """The value of an option in ``hparams.yaml``: the full path of a file in the folder (of examples with their
-    number), or a hub id or version of the prompt. `InputError` for a path outside of the folder."""
+    """The value of an option in ``hparams.yaml``: the full path of a file in the folder (for examples, with their
+    number), a hub id, or a prompt version. Raises `InputError` for a path outside the folder."""
     path, number = shots_file(value) if key == "shots" else (value, 0)
     inside, home = folder / path, folder.resolve()
     target = inside.resolve()
-    linked = home.parent.name == "snapshots" and target.is_relative_to(home.parents[1])  # a download of the hub's
+    linked = home.parent.name == "snapshots" and target.is_relative_to(home.parents[1])  # a download from the hub
     if inside.exists() and (target.is_relative_to(home) or linked):
         return f"{target}:{number}" if number else str(target)
     elsewhere = inside.exists() or Path(value).exists() or ".." in Path(value).parts
-    # The text of a prompt goes to a server, so a folder of unknown origin could send any file. Only the base model may
-    # be elsewhere on this disk, as an absolute path.
+    # Prompts are sent to servers, so an untrusted folder could leak any file. Only the base model may be outside the
+    # folder, as an absolute path.
     allowed = {
         "model": (not elsewhere and value[0] != "-") or Path(value).is_absolute(),
         "adapter": not elsewhere and _HUB_ID.fullmatch(value) is not None,
@@ -96,12 +96,12 @@ def _file_in_folder(folder: Path, key: str, value: str) -> str:
     return value
 
 
-#: Checkpoints that COMET loads, as its hub names them: a name without its owner is taken for none of ours.
+#: Names of COMET checkpoints on the hub, without the owner; they are not misspelt names of our models.
 _COMET = ("XCOMET-XL", "XCOMET-XXL", "wmt22-comet-da", "wmt22-cometkiwi-da", "wmt23-cometkiwi-da-xl")
 
 
 def other_card(base: str, cards: Sequence[str]) -> ModelCard:
-    """The card of a model folder; for every other name an error with the names that there are."""
+    """The card of a model folder; for any other name, an error that lists the valid names."""
     if is_model_folder(base):
         return folder_card(Path(base))
     if Path(base).is_dir():

@@ -1,5 +1,5 @@
-"""One run: from segments to decisions, with a summary of lost candidates and spans. Candidates come from a source, and
-each distinct pair is decided once."""
+"""One run: from segments to decisions, with a summary of lost candidates and spans. Candidates come from a source; each
+distinct pair is decided once."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 #: A source of candidates.
 CandidateSource: TypeAlias = "Sampled | FromFile"
-#: The decision for a segment that a server will never answer: it has no score.
+#: The decision for a segment that a server rejected: it has no score.
 _REFUSED = Decision(None, EMPTY, math.nan, math.nan, (), math.nan, 0, 0, 0)
-#: That for a translation about which no model is asked: one candidate, without an error.
+#: The decision for a translation that needs no model: one candidate without errors.
 _UNMARKED = Decision(0, EMPTY, 1.0, 0.0, (1.0,), 1.0, valid=1, distinct=1, invalid=0, unmarked=1)
 
 
@@ -50,12 +50,12 @@ class Annotated:
     """The result of a run.
 
     Attributes:
-        decisions: one for each segment, in order.
-        judged: the segments with their decisions, as files have them.
-        answers: the format of the candidates.
+        decisions: one per segment, in order.
+        judged: the segments with their decisions, as written to files.
+        answers: the answer format of the candidates.
         signature: None without segments.
-        summary: the counts of what was lost in a line; "" if nothing was.
-        advice: a line for each thing that makes the scores say little, with the options that help.
+        summary: a line with the counts of lost candidates and spans; "" if there are none.
+        advice: a line for each problem that makes the scores uninformative, with options that help.
     """
 
     decisions: Sequence[Decision]
@@ -67,8 +67,8 @@ class Annotated:
 
 
 def candidate_source(card: ModelCard, *, keep: bool = False) -> CandidateSource:
-    """The source that a card names, which may `keep` its engine loaded; `EngineError` or `OptionError` if no engine
-    fits it on this machine, or the file is missing."""
+    """The candidate source of a card; with `keep`, its engine stays loaded. Raises `EngineError` or `OptionError` if no
+    engine can run the card on this machine, or the file is missing."""
     if card.candidates is None:
         return Sampled(card, keep=keep)
     from mbr_esd_metric.metric.candidate_file import FromFile
@@ -79,10 +79,11 @@ def candidate_source(card: ModelCard, *, keep: bool = False) -> CandidateSource:
 def annotate(
     card: ModelCard, segments: Sequence[Segment], *, progress: bool = False, source: CandidateSource | None = None
 ) -> Annotated:
-    """Sample what the store lacks, then decide; `progress` shows a bar on standard error. The source is the card's.
+    """Sample missing candidates, then decide; `progress` shows a bar on standard error. `source` defaults to the
+    card's.
 
     Raises:
-        EngineError, StoreError: what was sampled before stays in the store.
+        EngineError, StoreError: earlier samples stay in the store.
         NoValidCandidateError: after everything is sampled, with the labels of segments that have no valid candidate.
     """
     if not segments:
@@ -120,7 +121,7 @@ def annotate(
         for one in advice:
             logger.warning(one)
     answers = get_format(card.decision.format)
-    if card.lp is None and card.names_languages:  # each prompt has those of its segment
+    if card.lp is None and card.names_languages:  # each segment's prompt has its own languages
         card = replace(card, lp="+".join(sorted({*filter(None, map(lp_of, segments))})) or None)
     printed = signature(card, source.engine)
     settings = Settings(model_title(card, printed), printed)
@@ -140,7 +141,7 @@ def annotate(
 
 
 def _certain_errors(card: ModelCard, segments: Sequence[Segment]) -> list[Sequence[ErrorSpan]]:
-    """The errors of each segment that the checks find; without the option `checks` those that are data warnings."""
+    """The errors that the checks find in each segment; without `checks=true`, only those for data warnings."""
     every = card.decision.checks == "true"
     return [
         errors_of(one.source, one.translation, one.known)
@@ -153,8 +154,8 @@ def _certain_errors(card: ModelCard, segments: Sequence[Segment]) -> list[Sequen
 def _with_certain(
     card: ModelCard, outcomes: Sequence[Decision | Refused], certain: Sequence[Sequence[ErrorSpan]]
 ) -> list[Decision | Refused]:
-    """The outcomes with the errors that need no model, where the card has `checks=true`. A decision without a candidate
-    is of a blank translation, and stays as it is."""
+    """The outcomes with rule-based errors added, if the card has `checks=true`. Decisions without candidates (blank
+    translations) are unchanged."""
     if card.decision.checks != "true":
         return [*outcomes]
     sides = SIDES if get_format(card.decision.format).both_sides else ("translation",)
@@ -167,15 +168,15 @@ def _with_certain(
 
 
 def signature_of(card: ModelCard) -> Signature:
-    """The signature that a run of the card will have. No weights are loaded or fetched."""
+    """The signature of a run of the card, without loading or downloading weights."""
     source = candidate_source(card)
     return signature(source.card, source.engine)
 
 
 def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> list[Decision | Refused]:
-    """The decision of each segment, or why it has none."""
+    """The decision of each segment, or the reason why it has none."""
     card = source.card
-    if source.engine is not None and source.engine.name == NO_MODEL:  # there is nothing to choose, or to store
+    if source.engine is not None and source.engine.name == NO_MODEL:  # nothing to choose or store
         source.engine.load()
         return [blank_decision(one.source, one.translation, card.decision) or _UNMARKED for one in segments]
     options = replace(card.decision, checks="false")  # of whole segments, after this
@@ -203,7 +204,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
                 elif card.samples == 1:
                     single += 1
                     unexplained += columns.token_logprobs is None
-            # To a rule for a whole test set equal segments are several.
+            # A rule for a whole test set counts equal segments separately.
             for group in [[number] for number in numbers] if options.whole_set else [numbers]:
                 groups.append(group)
                 label = segments[group[0]].label
@@ -235,14 +236,13 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
 
 
 def _warn_of_refused(named: Sequence[tuple[str, str]], fate: str) -> None:
-    """Warn of segments that a server refuses for good, given with its words, and say what becomes of them."""
+    """Warn of segments that a server rejected permanently, with its message and their treatment."""
     count = number_of(len(named), "segment")
     logger.warning(f"{count} {fate}, because the server rejected the request: {refusals(named)}")
 
 
 def refusals(named: Iterable[tuple[str, str]]) -> str:
-    """The reasons of refusals, given as label of the segment and reason: each once, the most frequent first, with the
-    segments that it is of."""
+    """The distinct reasons of (label, reason) pairs, most frequent first, with their segments."""
     labels: dict[str, list[str]] = {}
     for label, reason in named:
         labels.setdefault(reason, []).append(label)
@@ -251,7 +251,7 @@ def refusals(named: Iterable[tuple[str, str]]) -> str:
 
 
 def candidates_of(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> Collected:
-    """The candidates of all segments; of a blank translation the answer without an error."""
+    """The candidates of all segments; for a blank translation, answers without errors."""
     for number, one in enumerate(segments):
         if is_blank(one.translation):
             yield [number], [_clean_candidate(source.card, one)] * source.card.samples
@@ -259,5 +259,5 @@ def candidates_of(source: CandidateSource, segments: Sequence[Segment], progress
 
 
 def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:
-    """The answer without an error."""
+    """An answer without errors."""
     return Candidate(get_format(card.decision.format).answer(EMPTY, segment.translation)[0], logprob=0.0)

@@ -1,7 +1,7 @@
-"""Samples what the store lacks: loads the engine when it is needed, stores each part as it comes, shows progress.
+"""Samples missing candidates: loads the engine when needed, stores each part when it arrives, shows progress.
 
-Processes that would sample the same candidates into a store wait for one another, and find them there. Each part that
-an engine yields is committed to the store at once. So a run that was killed goes on where it stopped.
+Processes that need the same candidates in a store wait for each other instead of sampling them twice. Each part that an
+engine yields is committed immediately, so a killed run can resume.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 _T = TypeVar("_T")
-#: Seconds after which a bar is drawn again where nothing moves, so that the time goes on.
+#: Seconds between updates of the progress bar without progress, to update the time.
 REFRESH = 10.0
 
 
 class Sampler(AbstractContextManager["Sampler"]):
-    """Puts missing candidates into a store; a context manager, which closes the engine, or with `keep` leaves it loaded
-    unless sampling failed.
+    """Samples missing candidates into a store; a context manager that closes the engine, or with `keep` leaves it
+    loaded unless sampling failed.
 
     Attributes:
-        refused: key of a request -> why it will never be answered.
+        refused: key of a request -> the reason why a server rejected it.
     """
 
     def __init__(self, engine: Engine, store: CandidateStore, progress: bool = False, *, keep: bool = False) -> None:
@@ -51,23 +51,23 @@ class Sampler(AbstractContextManager["Sampler"]):
     def fill(
         self, card: ModelCard, requests: Mapping[_T, Request], again: Callable[[], Mapping[_T, Request]]
     ) -> Mapping[_T, Request]:
-        """Sample what the store lacks of these requests. Returns them, built `again` where the engine is another than
-        it remembered.
+        """Sample the missing candidates of these requests. Returns the requests, rebuilt with `again` if the engine is
+        not the remembered one.
 
         Raises:
-            EngineError, StoreError: what was sampled before is in the store.
+            EngineError, StoreError: earlier samples are in the store.
         """
         if not self._begun and self.missing(requests.values()):
             assumed = dict(self._engine.identity)
             self._engine.confirm()
-            if self._engine.identity != assumed:  # it was remembered, and the keys are of no use
+            if self._engine.identity != assumed:  # the remembered engine is outdated, and so are the keys
                 return self.fill(card, again(), again)
         self.sample(card, requests.values())
         return requests
 
     def missing(self, requests: Iterable[Request]) -> list[Request]:
-        """The parts of these requests that the store lacks. Those with one source stand together, which helps the
-        prompt cache of an engine or server."""
+        """The parts of these requests that the store lacks, grouped by source to use the prompt cache of an engine or
+        server."""
         distinct = {one.key: one for one in requests if one.key not in self.refused}.values()
         parts = [
             part for one in distinct for part in one.only(set(range(one.n)) - set(self._store.stored(one.key, one.n)))
@@ -75,7 +75,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         return sorted(parts, key=lambda part: (part.turns, part.prompt))
 
     def sample(self, card: ModelCard, requests: Collection[Request]) -> None:
-        """Put every missing candidate of these requests into the store; raises as `fill` does."""
+        """Sample every missing candidate of these requests into the store; raises the exceptions of `fill`."""
         parts = self.missing(requests)
         if parts and not self._begun:
             self._begun = True
@@ -103,17 +103,16 @@ class Sampler(AbstractContextManager["Sampler"]):
                     self.refused[generated.key] = generated
                     bar.update(sum(part.n for part in parts if part.key == generated.key))
                 else:
-                    if not answered:  # a server that gave nothing is not where candidates came from
+                    if not answered:  # record only servers that returned candidates
                         self._store.add_servers(self._engine.digest, self._engine.servers)
                         answered = True
                     self._store.put(generated.key, generated.first, generated.samples)
                     bar.update(len(generated.samples))
 
     def _claim(self, card: ModelCard, keys: set[str]) -> bool:
-        """Claim these keys of the store until the run ends; whether another run had some of them, and has ended now.
-
-        A claim is a file of keys with a lock, which the system releases however its process ends. Without locks in the
-        file system nobody waits.
+        """Claim these keys of the store until the run ends. Returns whether another run, which has ended now, had
+        claimed some of them. A claim is a file of keys with a lock, which the system releases when the process ends.
+        Without file locks, runs do not wait.
         """
         from filelock import FileLock, Timeout
 
@@ -133,7 +132,7 @@ class Sampler(AbstractContextManager["Sampler"]):
                         return waited
                 lock = FileLock(other.with_suffix(".lock"), poll_interval=0.2, fallback_to_soft=False)
                 with suppress(Timeout), lock.acquire(timeout=0):
-                    _remove(other)  # of a process that was killed
+                    _remove(other)  # left by a killed process
                     continue
                 logger.warning(
                     f"process {other.name.partition('-')[0]} is sampling {card.title} into {self._store.path}; "
@@ -154,7 +153,7 @@ def _remove(claim: Path) -> None:
 
 @contextmanager
 def _redrawn(bar: tqdm[Any], engine: Engine) -> Iterator[None]:
-    """Draw the bar again at intervals with the engine's retries, so that a long wait does not look like a hang."""
+    """Update the bar periodically, with the engine's retries, so that a long wait does not look like a hang."""
     ended, pause = threading.Event(), REFRESH if sys.stderr.isatty() else 2 * LINE_PAUSE
 
     def redraw() -> None:

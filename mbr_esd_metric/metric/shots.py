@@ -16,12 +16,12 @@ from mbr_esd_metric.prompting.formats import AnswerFormat
 from mbr_esd_metric.prompting.parse import is_severity
 from mbr_esd_metric.prompting.prompt import Prompt
 
-#: Characters of the pieces by which sources are compared.
+#: Length of the character n-grams for comparing sources.
 _GRAM = 4
 
 
 def shots_file(option: str) -> tuple[str, int]:
-    """The file of `shots=FILE` or `shots=FILE:3`, and how many of its examples are shown; 0 shows all."""
+    """The file in `shots=FILE` or `shots=FILE:3`, and the number of examples to show; 0 for all."""
     match = re.fullmatch(r"(.+):([1-9]\d*)", option)
     return (option, 0) if match is None else (match[1], int(match[2]))
 
@@ -40,8 +40,8 @@ class Shots:
     severity, and category or side).
 
     Raises:
-        OptionError: a format whose answers are not free texts (`tags`).
-        InputError: no line, or one that is not an example or whose errors the format cannot say.
+        OptionError: a format without free-text answers (`tags`).
+        InputError: an empty file, a malformed example, or errors that the format cannot express.
     """
 
     def __init__(self, option: str, answers: AnswerFormat) -> None:
@@ -54,9 +54,9 @@ class Shots:
         self._grams = {shot.source: _grams(_plain(shot.source)) for shot in self.shots}
 
     def for_source(self, source: str) -> list[Shot]:
-        """The examples for a source, the nearest last; never one of that source itself. Sources are compared by the
-        cosine of their counts of pieces of four characters, case ignored; of equally near ones the first of the file is
-        nearer."""
+        """The examples for a source, the most similar last, without examples of the source itself. Similarity is the
+        cosine of counts of character 4-grams, ignoring case; in ties, earlier examples in the file count as more
+        similar."""
         text = _plain(source)
         others = [shot for shot in self.shots if _plain(shot.source) != text]
         if not self.nearest:
@@ -66,7 +66,7 @@ class Shots:
         return order[: self.nearest][::-1]
 
     def turns(self, prompt: Prompt, source: str, lp: str | None) -> tuple[tuple[str, str], ...]:
-        """The examples for a source as messages: each the question about it, and its answer."""
+        """The examples for a source as chat messages: a question and an answer for each."""
         turns: list[tuple[str, str]] = []
         for shot in self.for_source(source):
             answer, _ = self.answers.answer(shot.annotation, shot.translation, shot.source)
@@ -79,7 +79,7 @@ def _shot(where: str, value: Mapping[str, Any], answers: AnswerFormat) -> Shot:
         texts = all(isinstance(value.get(key), str) for key in ("src", "mt"))
         if not texts or not isinstance(value.get("spans"), list):
             raise InputError("an example needs the texts src and mt, and the list spans")
-        for span in value["spans"]:  # an annotation leaves such a span out, and the example would show no error
+        for span in value["spans"]:  # `Annotation` would drop this span, and the example would show no error
             severity = span.get("severity") if isinstance(span, dict) else None
             if isinstance(severity, str) and not is_severity(severity):
                 raise InputError(f"an error span's severity must be 'major' or 'minor', got {severity!r}")

@@ -1,4 +1,4 @@
-"""The signature of a run, made from its card and its engine."""
+"""The signature of a run, from its card and engine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mbr_esd_metric.prompting.prompt import CONTEXT_VERSION
 
 
 def signature(card: ModelCard, engine: Engine | None) -> Signature:
-    """The signature of a run of a card, with its engine, or without one over a file of candidates.
+    """The signature of a run of a card, with its engine, or with a candidates file.
 
     ``mbr-esd|model:...|engine:vllm|d:mbr|n:256|t:2.0|k:10|seed:0|max:2048|u:softf1|w:uniform|b:1|g:0.5|mqm:paper|``
-    ``prompt:v1|loc:first|invalid:drop|blank:worst|v:...``: everything that can change a score; what is at its default
-    and rarely changed is left out. Of candidates from a file nobody knows what sampled them, so eight digits of the
-    file's SHA-256 stand for model, engine, sampling and prompt: ``mbr-esd|candidates:0a1b2c3d|d:mbr|n:256|...``.
+    ``prompt:v1|loc:first|invalid:drop|blank:worst|v:...``: everything that can change a score, except rarely changed
+    options at their defaults. The origin of candidates in a file is unknown, so eight digits of the file's SHA-256
+    replace model, engine, sampling and prompt: ``mbr-esd|candidates:0a1b2c3d|d:mbr|n:256|...``.
     """
     decision, sampling = card.decision, card.sampling
     model: dict[str, Any] = {}
@@ -40,7 +40,7 @@ def signature(card: ModelCard, engine: Engine | None) -> Signature:
         question["prompt"] = answers.prompt(card.prompt).version
         if (card.unit, card.context) != ("segment", "segment"):
             question["prompt"] += "" if answers.engine else f"+{CONTEXT_VERSION}"
-            question["unit"] = f"{card.unit}/mean"  # how the scores of a segment's sentences become one
+            question["unit"] = f"{card.unit}/mean"  # how the scores of sentences are combined
             question |= {} if card.context == "segment" else {"context": card.context}
         if card.shots is not None:
             from mbr_esd_metric.metric.shots import shots_file
@@ -56,6 +56,6 @@ def signature(card: ModelCard, engine: Engine | None) -> Signature:
 
 
 def model_title(card: ModelCard, signature: Signature | None) -> str:
-    """What rows of scores call the model: its card's title, or the model that a server of the user's serves."""
+    """The model's name in rows of scores: its card's title, or the name of the model on the user's server."""
     served = None if signature is None else signature.get("model")
     return served if card.name == ANY_MODEL and served else card.title

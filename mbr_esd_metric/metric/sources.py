@@ -21,9 +21,9 @@ from mbr_esd_metric.prompting.languages import lp_of
 from mbr_esd_metric.prompting.prompt import around
 from mbr_esd_metric.prompting.text import is_blank
 
-#: Source, translation and context: segments that agree in these share their candidates and their decision.
+#: Source, translation, context and languages: segments with equal values share their candidates and decision.
 Pair: TypeAlias = "tuple[str, str, PartContext | None, str | None]"
-#: What a source of candidates yields: see `Sampled.collect`.
+#: Items yielded by a candidate source; see `Sampled.collect`.
 Collected: TypeAlias = "Iterator[tuple[list[int], Candidates | Refused]]"
 
 
@@ -33,8 +33,8 @@ def pair_of(segment: Segment) -> Pair:
 
 
 def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Sequence[Segment]) -> dict[Pair, Request]:
-    """The request for all N samples of each distinct pair that has a translation. Two that render to one prompt have
-    one key, and share their candidates. The identity is the engine's, and part of the keys."""
+    """The request for all N samples of each distinct pair with a translation. Requests with the same prompt have the
+    same key, and share candidates. The engine's `identity` is part of the keys."""
     answers = get_format(card.decision.format)
     prompt, shots = answers.prompt(card.prompt), None
     if card.shots is not None:
@@ -50,11 +50,11 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
             continue
         text = prompt.render(source, translation, lp)
         text = text if context is None else around(context, text, lp)
-        # All parts of a text get the same examples, so that their prompts begin alike.
+        # All parts of a text get the same examples, so that their prompts have a common prefix.
         whole = source if context is None else context.source
         grammar = answers.grammar(translation, card.grounded, source)
         turns = (*prompt.turns, *(shots.turns(prompt, whole, lp) if shots else ()))
-        # What can change a candidate, and nothing else: neither N nor an index, so that more can be added.
+        # Only what can change a candidate; neither N nor an index, so that candidates can be added later.
         content = [*fixed, text, grammar, answers.name, turns]
         requests[pair] = Request(
             key=hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest(),
@@ -74,9 +74,8 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
 
 
 class Sampled:
-    """Candidates of a model, sampled where the store lacks them; `engine` samples them.
-
-    With `keep`, an engine whose model is in this process stays loaded from one `collect` to the next, until `close`.
+    """Candidates of a model, from the store or else sampled by `engine`. With `keep`, an engine in this process stays
+    loaded between calls of `collect`, until `close`.
     """
 
     def __init__(self, card: ModelCard, *, keep: bool = False) -> None:
@@ -86,18 +85,18 @@ class Sampled:
 
     @property
     def card(self) -> ModelCard:
-        """The card with what the user's leaves open: the model of the server, and its temperature."""
+        """The card, completed with the server's model and temperature if the user did not set them."""
         if self._card.temperature is not None:
             return self._card
         return replace(self._card, temperature=self.engine.default_temperature)
 
     def close(self) -> None:
-        """Free what the engine holds."""
+        """Free the engine's resources."""
         self.engine.close()
 
     def collect(self, segments: Sequence[Segment], progress: bool) -> Collected:
-        """The numbers of segments that share candidates, and the candidates, or why there will never be any. Segments
-        without a translation have none."""
+        """Yield the indices of segments that share candidates, and the candidates or the rejection of the request.
+        Segments without a translation are not included."""
         refused: Mapping[str, Refused] = {}
         with CandidateStore(store_path()) as store:
             requests: Mapping[Pair, Request] = self._requests(store, segments)
@@ -122,8 +121,8 @@ class Sampled:
                     yield shared, refused.get(key) or candidates
 
     def _requests(self, store: CandidateStore, segments: Sequence[Segment]) -> dict[Pair, Request]:
-        """`build_requests`. Warns where the stored candidates of this model came from other servers than the run's,
-        which may serve another model of the same name: sampling adds those of this run, and later ones could mix them.
+        """`build_requests`, with a warning if the stored candidates of this model came from other servers than this run
+        uses: a different model of the same name could be mixed in.
         """
         named = self.engine.servers
         known = store.servers(self.engine.digest) if named else []
@@ -137,13 +136,13 @@ class Sampled:
 
 
 def choose_engine(card: ModelCard) -> Engine:
-    """The card's engine, or with `engine=auto` the first that works: the one that the answer format names, else server,
-    vllm, transformers; one that starts late (vLLM's CPU build with a small model) comes last. One that is named is not
-    asked whether it works, as a run whose candidates are all stored does not need it.
+    """The card's engine, or with `engine=auto` the first that works: the engine of the answer format, otherwise server,
+    vllm, transformers; an engine that starts slowly (vLLM's CPU build with a small model) comes last. An explicitly
+    chosen engine is not tested, because a run whose candidates are all stored does not need it.
 
     Raises:
         OptionError: the engine cannot do what the card needs.
-        EngineError: none works; lists them all with a remedy.
+        EngineError: none works; lists each with a fix.
     """
     decision, answers = card.decision, get_format(card.decision.format)
     if decision.weights == "agreement":
@@ -167,7 +166,7 @@ def choose_engine(card: ModelCard) -> Engine:
 
 
 def _first_that_works(card: ModelCard, names: Sequence[str]) -> Engine:
-    """The first of these engines that works here; one that starts late comes last. `EngineError` if none does."""
+    """The first of these engines that works here; slow starters come last. Raises `EngineError` if none works."""
     problems: list[str] = []
     late = None
     for number, name in enumerate(names, 1):
@@ -184,7 +183,7 @@ def _first_that_works(card: ModelCard, names: Sequence[str]) -> Engine:
 
 
 def engine_problem(card: ModelCard, engine: Engine) -> str | None:
-    """Why the engine cannot run the card on this machine, and what helps; None if it can."""
+    """The reason why the engine cannot run the card on this machine, with a fix; None if it can."""
     if not engine.options.server and engine.name in ("server", "batch"):
         if card.name == ANY_MODEL:
             return f"specify your server: {card.name}?server=URL, with &model=NAME if it serves several models"

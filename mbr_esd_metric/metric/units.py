@@ -1,8 +1,8 @@
-"""The units that a model judges at once: a segment, or each sentence of a paragraph with the text around it.
+"""Units of annotation: a segment, or each sentence of a paragraph with the surrounding text.
 
-A model marks fewer errors the longer its text is, and a sum of penalties has no scale for long ones. So a paragraph is
-judged sentence by sentence; the model reads all of it first ("focus sentence prompting", arXiv 2505.01761). A sentence
-comes with the sentences of the source that it translates, which is all that a model without room for context reads.
+Models mark fewer errors in longer texts, and sums of penalties are not comparable for long texts. Therefore a paragraph
+is annotated sentence by sentence, with the whole paragraph as context ("focus sentence prompting", arXiv 2505.01761). A
+sentence is paired with the source sentences that it translates; a model without context reads only these.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from mbr_esd_metric.prompting.text import is_blank
 
 #: With `unit=auto`, segments of more words than these are divided.
 LONG = 60
-#: The most words of one passage of a prompt, and of the text that it shows before that.
+#: Maximum number of words of a passage in a prompt, and of the text shown before it.
 _PASSAGE = 400
 
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a run: the texts about which a model is asked one by one, and for each segment its parts, as many as
-    it has units. A segment that is not divided is its own unit and has no parts."""
+    """The units of a run: the texts that the model annotates, and for each segment its parts, one per unit. An
+    undivided segment is a single unit without parts."""
 
     units: Sequence[Segment]
     parts: Sequence[Sequence[Part]]
 
     def joined(self, outcomes: Sequence[Decision | Refused]) -> list[Decision | Refused]:
-        """One outcome for each segment, from those of its units; refused if one of them is."""
+        """One outcome per segment, joined from its units; rejected if one of them is."""
         left, joined = iter(outcomes), list[Decision | Refused]()
         for parts in self.parts:
             of_segment = [next(left) for _ in parts or (None,)]
@@ -51,8 +51,8 @@ class Units:
         return joined
 
     def certain_errors(self, certain: Sequence[Sequence[ErrorSpan]]) -> list[Sequence[ErrorSpan]]:
-        """The errors that need no model of each unit, from those of the segments: of a sentence those that begin in it,
-        or the one over it all where the sentence, or the whole translation, is a copy or in another language."""
+        """The rule-based errors of each unit, from those of the segments: for a sentence, the errors that begin in it,
+        or an error over the whole sentence if it, or the whole translation, is a copy or in another language."""
         left, errors = iter(self.units), list[Sequence[ErrorSpan]]()
         for parts, of_segment in zip(self.parts, certain, strict=True):
             units = [next(left) for _ in parts or (None,)]
@@ -64,7 +64,7 @@ class Units:
 
 
 def _of_part(number: int, parts: Sequence[Part], unit: Segment, certain: Sequence[ErrorSpan]) -> Sequence[ErrorSpan]:
-    """The errors of one of a segment's parts, with offsets into it."""
+    """The errors of a part of a segment, with offsets into the part."""
     part, last = parts[number], parts[-1]
     for one in certain:
         if (one.side, one.start) == ("translation", parts[0].start) and one.end >= last.end:
@@ -79,17 +79,17 @@ def _of_part(number: int, parts: Sequence[Part], unit: Segment, certain: Sequenc
 
 
 def _part_of(error: ErrorSpan, parts: Sequence[Part]) -> int:
-    """The number of the part in which an error begins, or of the one before it."""
+    """The index of the part in which an error begins, or of the part before it."""
     starts = [part.start if error.side == "translation" else part.source_start for part in parts]
     return max(bisect_right(starts, error.start) - 1, 0)
 
 
 def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision:
-    """The decision for a segment whose sentences were decided one by one, with offsets into their parts; a single one
-    is returned as it is. Spans move to their places in the segment; score, MQM score and expected utility are means
-    over the sentences (docs/evidence/long-texts.md compares four scores), with the standard deviation of a mean of
-    independent scores; counts are sums, and it is unsure if a sentence is. No candidate is the answer, so there is no
-    index and no list of utilities."""
+    """The decision for a segment whose sentences were decided one by one, with offsets into their parts; a single
+    decision is returned unchanged. Spans are moved to their positions in the segment; score, MQM score and expected
+    utility are means over the sentences (docs/evidence/long-texts.md compares four scores), with the standard deviation
+    of a mean of independent scores; counts are sums. The segment is unsure if a sentence is. The result is not a
+    candidate, so it has no index and no list of utilities."""
     if len(decisions) == 1:
         return decisions[0]
     k = len(parts)
@@ -116,9 +116,9 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
 
 
 def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
-    """The units of these segments, by the options `unit` and `context` of the card. Stored candidates have whole
-    segments. `OptionError` for `context=document` without documents, or with a format whose model reads the two texts
-    alone."""
+    """The units of these segments, by the card's options `unit` and `context`. Stored candidates are for whole
+    segments. Raises `OptionError` for `context=document` without documents, or with a format whose model does not read
+    context."""
     no_context, of_documents = bool(get_format(card.decision.format).engine), card.context == "document"
     if of_documents and no_context:
         raise no_effect_error(
@@ -154,7 +154,7 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
 
 def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
     """The sentences of a segment; an empty sequence if it is not divided."""
-    # A word has a character at least, or a half where a script writes no spaces.
+    # A word has at least one character, or half a character in scripts without spaces.
     short = len(segment.translation) <= LONG or word_count(segment.translation) <= LONG
     if card.unit == "segment" or (card.unit == "auto" and short):
         return ()
@@ -163,10 +163,10 @@ def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
 
 
 def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[PartContext]:
-    """The context of each part: its passage, and the earlier ones in `before`, which grows."""
+    """The context of each part: its passage, after the earlier passages in `before`, which is extended."""
     contexts: list[PartContext] = []
     for passage in _passages(texts):
-        if sum(map(_words, before)) > _PASSAGE:  # so that the parts of one document have few different beginnings
+        if sum(map(_words, before)) > _PASSAGE:  # so that prompts of a document share few distinct prefixes
             del before[:-1]
         first = 1 + sum(len(one.sources) for one in before)
         before.append(passage)
@@ -175,7 +175,7 @@ def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[P
 
 
 def _passages(texts: Sequence[tuple[str, str]]) -> list[Passage]:
-    """The passages of a segment, of at most `_PASSAGE` words or one longer sentence."""
+    """The passages of a segment, each with at most `_PASSAGE` words or a single longer sentence."""
     passages: list[Passage] = []
     words = 0
     for source, translation in texts:

@@ -27,7 +27,7 @@ def files(workdir: Path) -> None:
 @pytest.mark.usefixtures("files")
 def test_it_is_learnt_and_saved(mbr_esd: Command) -> None:
     result = mbr_esd("calibrate out.json --error-free mqm.jsonl --save e.json")
-    assert "e.json: learnt on 100 translations of out.json" in result.err
+    assert "e.json: fitted to 100 translations of out.json" in result.err
     assert read_error_free("e.json").aim == "mcc"
     again = mbr_esd("calibrate out.json --error-free esa.jsonl --precision 0.8 --save e.json")
     assert read_error_free("e.json").aim == "precision 0.8"
@@ -58,7 +58,7 @@ def test_a_gate_over_the_share_of_segments(mbr_esd: Command) -> None:
     assert f"|error-free:{read_error_free('e.json').digest}" in result.err
     assert [row["error_free"] for row in json.loads(Path("o.json").read_text())["mt.txt"]] == [True, False, False]
     message = mbr_esd(score, "--error-free e.json --fail-share 0.9", status=3).err
-    assert "mt.txt: 0.3333 of the segments are without error, less than 0.9" in message
+    assert "mt.txt: 0.3333 of the segments are error-free, less than 0.9" in message
     assert "must be between 0 and 1, and requires --error-free FILE" in mbr_esd(score, "--fail-share 0.9", status=1).err
 
 

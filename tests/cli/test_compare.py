@@ -71,7 +71,7 @@ def test_a_score_below_the_limit_ends_with_3(files: None, mbr_esd: Command) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (f"{SCORE} --junit y", "--junit y has no effect with a run without a gate (such as --fail-under)"),
+        (f"{SCORE} --junit y", "--junit y has no effect with a run without a gate"),
         (f"{SCORE} --fail-under -1", "--fail-under -1: must be a score in [0, 1]"),
         (f"{SCORE} --fail-under 0.5 --to_json y --junit y", "y is given twice"),
         ("compare old.jsonl --fail-if-worse", "exactly two systems, old and new (got 1)"),

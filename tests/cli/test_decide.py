@@ -130,7 +130,7 @@ def test_a_file_is_decided_as_it_says(run: Command) -> None:
 @pytest.mark.parametrize(("name", "content"), [("e.jsonl", ""), ("e.jsonl", "\n\n"), ("e.gen.json", "{}")])
 def test_a_file_without_segments(name: str, content: str, mbr_esd: Command) -> None:
     Path(name).write_text(content, encoding="utf-8")
-    assert f"{name} holds no segment" in mbr_esd(f"decide {name} -o out.jsonl", status=1).err
+    assert f"{name} contains no segment" in mbr_esd(f"decide {name} -o out.jsonl", status=1).err
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -142,11 +142,11 @@ def test_malformed_lines(workers: int, run: Command, monkeypatch: pytest.MonkeyP
     Path("c.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     Path("out.jsonl").write_text("old", encoding="utf-8")
     message = run(status=1).err
-    assert 'c.jsonl, line 3: no "src"; give a string; fix the line, or leave such lines out with --skip-inv' in message
+    assert 'c.jsonl, line 3: no "src"; give a string; fix the line, or skip such lines with --skip-inv' in message
     assert Path("out.jsonl").read_text(encoding="utf-8") == "old"
     message = run("--skip-invalid").err
     assert [row["id"] for row in rows()] == ["0", "1", "2"]
-    assert "3 segments decided, 2 lines left out" in message
+    assert "3 segments decided, 2 lines skipped" in message
     assert "line 3: no" in message
     assert "line 5, segment 'x': no candidate is valid (1 not JSON)" in message
 
@@ -157,7 +157,7 @@ def test_malformed_lines(workers: int, run: Command, monkeypatch: pytest.MonkeyP
 def test_the_summary_says_why_candidates_cannot_be_read(run: Command, rule: str, line: str) -> None:
     write_records("c.jsonl", [record("s", "m", "?", "?", '{"errors": [{"error_span": "m"}]}', answer())])
     why = "2 not JSON, 1 an error without error_span and severity"
-    assert f"; 3 of 4 candidates could not be read ({why})\n{line}" in run("--rule", rule).err
+    assert f"; 3 of 4 candidates are invalid ({why})\n{line}" in run("--rule", rule).err
 
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])

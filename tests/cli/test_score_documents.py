@@ -46,7 +46,7 @@ def test_a_file_comes_back_with_its_errors(mbr_esd: Command) -> None:
         "project.xlf\tscore: 0.9000",
         "checked.xlf: 1 error marked",
     ]
-    assert "note: project.xlf: 1 unit left out (1 without source or translation), such as o/c" in result.err
+    assert "note: project.xlf: 1 unit skipped (1 without source or translation), such as o/c" in result.err
     checked = Path("checked.xlf").read_text(encoding="utf-8")
     assert '<g id="1"><mrk mid="mbr-esd-1" mtype="x-its" its:locQualityIssueType="mistranslation"' in checked
     (row,) = rows_of("e.csv")
@@ -78,7 +78,7 @@ def test_limits_of_the_model_are_said_once(mbr_esd: Command) -> None:
         ('id="c"', 'id="&#x9b;31m"', "", "such as o/\ufffd31m", "0.9000"),
         # units that are not ready are counted
         ("<target>Er", '<target state="new">Er', "", '(1 without source or translation, 1 state="new")', "0.8000"),
-        ("<target>Er", '<target state="new">Er', "--all", "1 unit left out", "0.9000"),
+        ("<target>Er", '<target state="new">Er', "--all", "1 unit skipped", "0.9000"),
         # codes that differ are a data warning
         ("bank", "bank", "", "with other tags: 1 (unit o/a of project.xlf)", "0.9000"),
         ("bank", '<g id="1">bank</g>', "", "", "0.9000"),
@@ -105,12 +105,12 @@ def test_a_prompt_that_names_no_languages_needs_none(mbr_esd: Command) -> None:
 
 
 def test_a_pair_chooses_among_the_languages_of_a_file(mbr_esd: Command) -> None:
-    """Units in others are left out and counted, and stay as they are."""
+    """Units in others are skipped and counted, and stay as they are."""
     Path("t.csv").write_text("id,source,target,lp\na,Yes,Ja,en-de\nb,Yes,Oui,en-fr\n", encoding="utf-8")
     store(("Yes", "Ja", "Ja"), ("Yes", "Oui", None))
     assert len(mbr_esd("score t.csv --quiet --model", MODEL).out.splitlines()) == 3  # both, each with its own pair
     result = mbr_esd("score t.csv -o o.csv --lp en-de --only_system --model", MODEL)
-    assert "t.csv: 1 unit left out (1 not en-de), such as b" in result.err
+    assert "t.csv: 1 unit skipped (1 not en-de), such as b" in result.err
     assert Path("o.csv").read_text(encoding="utf-8").splitlines()[2] == "b,Yes,Oui,en-fr,,"
     mbr_esd("score t.csv --lp en-de --only_system --model", f"{MODEL}&lp=en-fr", status=1)
 
@@ -140,7 +140,7 @@ def test_only_what_changed_is_judged(mbr_esd: Command, ending: str) -> None:
     outputs = f"-o {out} --to_json o.json --to_csv e.csv --summary s.md --junit j.xml"
     result = mbr_esd("score", file, "--changed-from old --fail-under .5 --only_system", outputs, model)
     assert result.out.splitlines()[0] == f"{file}\tscore: 0.8000"
-    assert "1 unit left out (1 as in old)" in result.err or "2 units left out (1 without" in result.err
+    assert "1 unit skipped (1 unchanged since old)" in result.err or "2 units skipped (1 without" in result.err
     assert [row["mt"] for row in json.loads(Path("o.json").read_text(encoding="utf-8"))[file]] == ["Er lief."]
     assert "1 of 2 units differs from old" in Path("s.md").read_text(encoding="utf-8")
     before = whole.partition("He left.")[0]

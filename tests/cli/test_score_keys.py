@@ -72,7 +72,7 @@ def test_several_files_are_marked_in_a_folder(mbr_esd: Command) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("-s en.json -t de.json -o o.json", "-o o.json: a .json file has no place for errors; --to_csv writes"),
+        ("-s en.json -t de.json -o o.json", "-o o.json: .json files do not support comments; use --to_csv"),
         ("-s en.json -t de.txt", "en.json and de.txt: use files of one kind; key-value files are aligned by key"),
         ("-s en.json -t de.json de.json", "-t de.json is given twice"),
         ("de.json", "de.json has texts in one language; give its source file too: -s SOURCE.json -t de.json"),

@@ -51,7 +51,7 @@ def test_the_command_becomes_the_server(gpu_build: None, mbr_esd: Command, monke
     printed = mbr_esd("serve mbr-esd-llama --port 9 -q fp8 --api-key s3cret t0ken --api-key=s3cret", status=130)
     assert started[0][-6:] == ["-q", "fp8", "--api-key", "s3cret", "t0ken", "--api-key=s3cret"]
     assert printed.out == "once the server is ready: export MBR_ESD_SERVER=http://127.0.0.1:9/v1\n"
-    assert "ask for it with vllm=quantization:fp8" in printed.err
+    assert "to use this server, add to the model name: vllm=quantization:fp8" in printed.err
     assert "s3cret" not in printed.err
 
 

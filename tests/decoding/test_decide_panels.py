@@ -76,7 +76,7 @@ def test_a_file_is_decided_as_its_segments_are(tmp_path: Path, rule: str, worker
 
 def test_one_segment_has_no_agreement() -> None:
     one = SEGMENTS[0]
-    with pytest.raises(OptionError, match="call decide_many"):
+    with pytest.raises(OptionError, match="use decide_many"):
         decide(one.candidates, one.translation, weights="agreement")
 
 

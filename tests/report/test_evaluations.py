@@ -25,7 +25,7 @@ def test_the_table_names_the_error_and_what_is_learnt_fixes_it(tmp_path: Path, m
     assert before[0]["ece"] > 0.15
     assert before[0]["ece_other_half"] < before[0]["ece"]
     assert read_recalibration(learnt).learnt_on == "60 spans of xcomet"
-    assert "learns from 60 spans of xcomet, and 1000 are wanted" in shown.err
+    assert "fitted to only 60 spans of xcomet; at least 1000 are recommended" in shown.err
 
 
 def test_a_metric_looks_the_same_in_each_panel_of_the_plot(tmp_path: Path, mbr_esd: Command) -> None:

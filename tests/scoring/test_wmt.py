@@ -152,7 +152,7 @@ def test_invalid_and_missing_candidates(score: Command) -> None:
     said = score("--all --exclude refA --model", model, "empty").err  # --quiet leaves warnings
     first, unsure, _ = said.splitlines()
     assert first.startswith("most error spans of the candidates were dropped because they are not in the translation")
-    assert "segments unsure: the model marks no error where a third or more" in unsure
+    assert "segments unsure: the model marks no error, but a third or more" in unsure
 
 
 def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Command) -> None:

@@ -120,7 +120,7 @@ def changed_from(
         known_missing = {(one.key, one.problem) for one in earlier.missing}
         missing = tuple(one for one in missing if (one.key, one.problem) not in known_missing)
         obsolete = tuple(one for one in obsolete if one not in earlier.obsolete)
-    chosen = document.only([_compared(unit) not in known for unit in document.units], f"as in {name or old}")
+    chosen = document.only([_compared(unit) not in known for unit in document.units], f"unchanged since {name or old}")
     return replace(chosen, missing=missing, obsolete=obsolete)
 
 

@@ -1,8 +1,8 @@
-"""Similarities of two annotations: utilities of MBR decoding and span metrics alike.
+"""Similarities of two annotations, used both as utilities of MBR decoding and as span metrics.
 
 A new similarity is one file NAME.py in this folder with a subclass of `Similarity`: a scalar definition, its batched
-form, and a name. Decoding, evaluation and command line find it by its name, without loading it before it is needed.
-Other packages offer similarities by entry points.
+form, and a name. Decoding, evaluation and command line look it up by name, and load it on demand. Other packages can
+add similarities by entry points.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from mbr_esd_metric.plugins import Catalog
 if TYPE_CHECKING:
     from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 
-#: Pairs of annotations in a block of `Similarity.expected`: larger arrays are mapped anew each time (twice as slow).
+#: Pairs of annotations per block of `Similarity.expected`: larger arrays are allocated anew each time (twice as slow).
 _BLOCK = 16_000
 
 
 class Similarity(ABC):
     """Similarity of a candidate annotation to a support (or gold) annotation of the same translation. Higher is more
-    alike; 1 for an annotation and itself."""
+    similar; 1 for identical annotations."""
 
-    #: The name in options: `utility=NAME`, and in sums such as "softf1+scoresim".
+    #: The name in options: `utility=NAME`, also in means such as "softf1+scoresim".
     name: ClassVar[str]
-    #: Whether candidate and support can be swapped. Then half of the pairs need no computation.
+    #: Whether it is symmetric, so that only half of the pairs need to be computed.
     symmetric: ClassVar[bool] = False
 
     @abstractmethod
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
-        """The similarity of two annotations of a translation of `length` characters, by its definition. Raises
-        `InputError` if a span ends past the translation."""
+        """The similarity of two annotations of a translation of `length` characters, by definition. Raises `InputError`
+        if a span ends past the translation."""
 
     @abstractmethod
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
-        """The same of every pair of candidates `rows` and supports `columns` of the table, shape (R, C)."""
+        """The similarity of every pair of candidates `rows` and supports `columns` of the table, shape (R, C)."""
 
     def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float] | None:
-        """How much of the candidate is right, and how much of the support is found, in [0, 1] each; None if the
-        similarity is not made of these two."""
+        """Precision of the candidate and recall of the support, in [0, 1] each; None if the similarity is not based on
+        them."""
         return None
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
@@ -72,7 +72,7 @@ class Similarity(ABC):
 
 
 class Mean(Similarity):
-    """The weighted mean of similarities, ``sum_k w_k sim_k / sum_k w_k``, of pairs (weight > 0, similarity)."""
+    """The weighted mean of similarities, ``sum_k w_k sim_k / sum_k w_k``, from pairs (weight > 0, similarity)."""
 
     def __init__(self, parts: tuple[tuple[float, Similarity], ...]) -> None:
         total = sum(weight for weight, _ in parts)
@@ -92,14 +92,14 @@ class Mean(Similarity):
         return "+".join(f"{s}" if equal else f"{weight:g}*{s}" for weight, s in self.parts)
 
 
-#: Entry points of other packages: ``mbr_esd_metric.similarities``.
+#: Entry point group for other packages: ``mbr_esd_metric.similarities``.
 SIMILARITIES = Catalog("similarity", "similarities", __name__, Similarity, {"scoresim-mean": "scoresim"})  # type: ignore[type-abstract]
 
 
 @cache
 def get_similarity(expression: str | Similarity) -> Similarity:
-    """The similarity of a name ("softf1"), or a weighted mean of several ("0.7*softf1+0.3*scoresim"); a `Similarity` as
-    it is. Raises `OptionError` for an unknown name, and for a weight that is not a number above 0."""
+    """The similarity with a name ("softf1"), or a weighted mean of several ("0.7*softf1+0.3*scoresim"); a `Similarity`
+    is returned unchanged. Raises `OptionError` for an unknown name, and for a weight that is not a number above 0."""
     if isinstance(expression, Similarity):
         return expression
     parts = tuple((weight, SIMILARITIES.get(name)()) for weight, name in _terms(expression))

@@ -1,19 +1,19 @@
-"""Character F1 with partial credit, as the WMT quality estimation tasks count it (paper, Section 4.1).
+"""Character F1 with partial credit, as in WMT's quality estimation tasks (paper, Section 4.1).
 
     c_i = max(beta mc ms, beta nc ns, gamma mc ns, gamma nc ms)       credit of character i
     F1  = 2 sum_i c_i / (S(Ec) + S(Es))                               S(E): characters covered by any span
 
-with m and n the indicators of a major and of a minor span over i. Two empty annotations have F1 = 1; without
-any credit F1 = 0, however near or far the spans are (the zero-credit plateau that SoftF1 was made to avoid).
+with m and n the indicators of a major and of a minor span over i. Two empty annotations have F1 = 1; without any credit
+F1 = 0, regardless of the distance of the spans (the zero plateau that SoftF1 avoids).
 
-The WMT shared tasks add up counts over the segments of a corpus, and compute one F1 from them:
+The WMT shared tasks sum counts over the segments of a corpus, and compute one F1 from them:
 
     P = sum_k C_k / sum_k S_k(Ec),  R = sum_k C_k / sum_k S_k(Es),  F1 = 2 sum_k C_k / sum_k (S_k(Ec) + S_k(Es))
 
-* ``wmt23`` (QE task 2, error spans): C and S as above: a character counts once, however many spans cover it. An
-  error without characters (`Annotation.points`) marks the character before which it stands, or one behind the text.
-* ``wmt25`` (MT evaluation task 2): a character counts once for each span over it. Of the spans over a character, those
-  that find one of the same severity on the other side earn 1, and pairs of what is left earn 0.5.
+* ``wmt23`` (QE task 2, error spans): C and S as above: a character counts once, regardless of the number of spans. An
+  error without characters (`Annotation.points`) marks the character after it, or an extra one at the end of the text.
+* ``wmt25`` (MT evaluation task 2): a character counts once per span over it. At each character, spans of the same
+  severity are paired with credit 1, and the remaining spans with credit 0.5.
 
 Neither is a mean of segment F1.
 """
@@ -39,7 +39,7 @@ def f1(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float
 
 @lru_cache(maxsize=1)
 def f1_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, int, int]:
-    """Credit C, and the characters that each side marks, S(Ec) and S(Es)."""
+    """Credit C, and the numbers of marked characters, S(Ec) and S(Es)."""
     major_c, minor_c = covered(candidate, length, "major"), covered(candidate, length, "minor")
     major_s, minor_s = covered(support, length, "major"), covered(support, length, "minor")
     credit = np.maximum(
@@ -49,7 +49,8 @@ def f1_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[
 
 
 class F1(Similarity):
-    """Character F1. Its credit is a sum of products: gamma where both mark, beta - gamma where they agree."""
+    """Character F1. Its credit is a sum of products: gamma if both mark a character, plus beta - gamma if the
+    severities agree."""
 
     name: ClassVar[str] = "f1"
     symmetric: ClassVar[bool] = True
@@ -74,7 +75,7 @@ class F1(Similarity):
 
 
 def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, float, float]:
-    """C, S(Ec) and S(Es) of one segment as WMT23's script sums them; `InputError` as for `f1`."""
+    """C, S(Ec) and S(Es) of one segment, as in WMT23's script; raises the exceptions of `f1`."""
     if candidate.points or support.points:
         for side in (candidate, support):
             side.check_length(length)
@@ -83,7 +84,7 @@ def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> tup
 
 
 def wmt25_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, float, float]:
-    """C, S(Ec) and S(Es) of one segment as WMT25's script sums them; `InputError` as for `f1`."""
+    """C, S(Ec) and S(Es) of one segment, as in WMT25's script; raises the exceptions of `f1`."""
     major_c, minor_c = span_counts(candidate, length, "major"), span_counts(candidate, length, "minor")
     major_s, minor_s = span_counts(support, length, "major"), span_counts(support, length, "minor")
     same = np.minimum(major_c, major_s) + np.minimum(minor_c, minor_s)

@@ -6,17 +6,16 @@ span) towards precision and overlap / (length of the support's span) towards rec
     P = credits of the candidate's spans / number of them,  R likewise,  MPP = 2 P R / (P + R)
 
 over the matching with the highest MPP. P is 1 if the candidate has no span, and R is 1 if the support has none. So
-MPP is 1 for two empty annotations and 0 if only one is empty. Severity may count in one of two ways: a
-penalty, where pairs of unequal severity earn 1 - penalty of their credit; or weights, where a pair earns the
-lower of its two severities' weights and an annotation's denominator is the sum of the weights of its spans.
-As an evaluation measure MPP is micro-averaged: credits and denominators are summed over a corpus
-(`metaeval.spans`, mpp-corpus).
+MPP is 1 for two empty annotations and 0 if only one is empty. Severity can be taken into account by a penalty (pairs of
+unequal severity earn 1 - penalty of their credit) or by weights (a pair earns the lower of its two severities' weights,
+and the denominator is the sum of the weights of an annotation's spans). As an evaluation measure MPP is micro-averaged:
+credits and denominators are summed over a corpus (`metaeval.spans`, mpp-corpus).
 
-A pair earns different credits towards P and R, so the best matching is not an assignment problem. The candidate's spans
-are matched one after the other. Of the matchings that have used the same spans of the support so far, only those stay
-that no other one beats in both sums of credits, and a span of the support that no later one overlaps is forgotten. In a
-tangle of more sets of used spans than `_TANGLED`, the support's spans are matched one after the other; if that is a
-tangle, too, the assignment with the most credit in all counts.
+A pair earns different credits towards P and R, so the best matching is not an assignment problem. Dynamic programming
+matches the candidate's spans one after the other. The state is the set of used spans of the support, without those that
+no later span overlaps; for each state, only the Pareto front of the two sums of credits is kept. If there are more than
+`_TANGLED` states, the support's spans are matched one after the other instead; if this exceeds the limit too, the
+assignment with the highest total credit is used.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.similarities import Similarity
 from mbr_esd_metric.errors import OptionError
 
-#: Sets of used spans that are followed at once: those of eight spans that all overlap with eight others.
+#: Maximum number of states: that of eight spans that all overlap with eight others.
 _TANGLED = 256
 
 SeverityWeights: TypeAlias = Mapping[Severity, float]
 #: Sums of credits of a matching, towards P and towards R.
 _Credits: TypeAlias = tuple[float, float]
-#: For each span of the candidate the spans of the support that it overlaps, with the pair's credits.
+#: For each span of the candidate, the overlapping spans of the support, with the pair's credits.
 _Edges: TypeAlias = Sequence[Sequence[tuple[int, float, float]]]
 
 
@@ -50,14 +49,14 @@ def mpp(
     severity_penalty: float = 0.0,
     severity_weights: SeverityWeights | None = None,
 ) -> float:
-    """MPP in [0, 1]; symmetric, and 1 only where the spans (and, if they count, their severities) are the same. A pair
-    of unequal severity loses the penalty, in [0, 1]; or "major" and "minor" spans have weights, >= 0. `OptionError` for
-    others, or both at once."""
+    """MPP in [0, 1]; symmetric, and 1 only if the spans (and, if they count, their severities) are equal. Severities
+    count by a penalty in [0, 1], or by weights >= 0 for "major" and "minor". Raises `OptionError` for invalid values,
+    or both options."""
     return Mpp(severity_penalty, severity_weights).scalar(as_annotation(candidate), as_annotation(support), 0)
 
 
 class MppCounts(NamedTuple):
-    """The numerator and denominator of P, and those of R; those of a corpus are the sums of its segments'."""
+    """The numerators and denominators of P and R; corpus counts are sums over segments."""
 
     precision_credit: float
     candidate_mass: float
@@ -95,8 +94,8 @@ class Mpp(Similarity):
         return credit_c / mass_c if mass_c else 1.0, credit_s / mass_s if mass_s else 1.0
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
-        # Credits add up over groups of spans. Many annotations have the same variant of a group, so what two variants
-        # can earn is computed once. Nearly always it is one pair of sums.
+        # Credits are sums over groups of overlapping spans. Many annotations share a variant of a group, so the credits
+        # of two variants are computed once; they are nearly always a single pair of sums.
         of, variants = _overlap_groups(table)
         masses = np.array([self.mass(variant) for variant in variants])
         mass_c, mass_s = (masses[of[:, part]].sum(0) for part in (rows, columns))
@@ -131,7 +130,7 @@ class Mpp(Similarity):
         return float(len(spans)) if weights is None else float(sum(weights[severity] for _, _, severity in spans))
 
     def matchings(self, candidate: Sequence[SpanKey], support: Sequence[SpanKey]) -> list[_Credits]:
-        """The sums of credits of the matchings that no other one beats in both; of a tangle, of one matching."""
+        """The Pareto front of the sums of credits over all matchings; beyond the state limit, of a single matching."""
         edges: list[list[tuple[int, float, float]]] = []
         for start, end, severity in candidate:
             edges.append([])
@@ -147,8 +146,8 @@ class Mpp(Similarity):
 
 
 def _overlap_groups(table: AnnotationTable) -> tuple[npt.NDArray[np.intp], list[tuple[SpanKey, ...]]]:
-    """Groups of spans such that spans of two groups never overlap, in any of the annotations: the number of each
-    annotation's variant of each group, shape (groups, n), 0 if it has no span of it; and each variant's spans."""
+    """Groups of spans such that spans of different groups never overlap in any annotation: the index of each
+    annotation's variant of each group, shape (groups, n), 0 if it has no span in it; and each variant's spans."""
     group: dict[SpanKey, int] = {}
     reach, last = 0, -1
     for key in sorted(table.column):
@@ -182,7 +181,7 @@ def _matchings(edges: _Edges, swapped: bool = False) -> list[_Credits]:
         return [(sum([p for _, p, _ in alone]), sum([r for _, _, r in alone]))]
     fronts: list[list[_Credits]] = []
     begin = 0
-    # Used spans of the support, a bit each -> sums; None in a tangle.
+    # Used spans of the support as a bit set -> sums; None beyond the limit.
     states: dict[int, list[_Credits]] | None = {0: [(0.0, 0.0)]}
     open_ = 0
     for number, row in enumerate(edges):
@@ -199,7 +198,7 @@ def _matchings(edges: _Edges, swapped: bool = False) -> list[_Credits]:
             if len(states) > _TANGLED:
                 states = None
         if not open_:
-            # No later span competes with these.
+            # No later span overlaps these.
             part = edges[begin : number + 1]
             if states is not None:
                 fronts.append(states[0])
@@ -212,7 +211,7 @@ def _matchings(edges: _Edges, swapped: bool = False) -> list[_Credits]:
 
 
 def _from_support(edges: _Edges) -> _Edges:
-    """The same pairs, for each span of the support."""
+    """The same pairs, by span of the support."""
     rows: dict[int, list[tuple[int, float, float]]] = {}
     for number, row in enumerate(edges):
         for at, p, r in row:
@@ -221,7 +220,7 @@ def _from_support(edges: _Edges) -> _Edges:
 
 
 def _front(sums: list[_Credits]) -> list[_Credits]:
-    """The sums that no other ones beat, or equal, in both; P descends."""
+    """The Pareto front of sums, without duplicates, in decreasing order of P."""
     if len(sums) == 1:
         return sums
     front, most = [], -1.0
@@ -233,7 +232,7 @@ def _front(sums: list[_Credits]) -> list[_Credits]:
 
 
 def _combined(fronts: Sequence[list[_Credits]]) -> list[_Credits]:
-    """The sums of one matching of each front."""
+    """The sums of combinations of matchings, one from each front."""
     total = [(0.0, 0.0)]
     for front in fronts:
         total = _front([(a + p, b + r) for a, b in total for p, r in front])
@@ -241,7 +240,7 @@ def _combined(fronts: Sequence[list[_Credits]]) -> list[_Credits]:
 
 
 def _best(sums: Sequence[_Credits], mass_c: float, mass_s: float) -> _Credits:
-    """The matching with the highest MPP; of several the one with the highest P + R, then the highest P."""
+    """The matching with the highest MPP, then the highest P + R, then the highest P."""
     if len(sums) == 1:
         return sums[0]
     shares = [(p / mass_c, r / mass_s) for p, r in sums]
@@ -250,7 +249,7 @@ def _best(sums: Sequence[_Credits], mass_c: float, mass_s: float) -> _Credits:
 
 
 def _assigned(edges: _Edges) -> list[_Credits]:
-    """The sums of the assignment with the most credit in all."""
+    """The sums of the assignment with the highest total credit."""
     from scipy.optimize import linear_sum_assignment
 
     columns = {at: column for column, at in enumerate(dict.fromkeys(at for row in edges for at, _, _ in row))}
@@ -267,5 +266,5 @@ def _harmonic_mean(precision: float, recall: float) -> float:
 
 
 def share(credit: Floats, mass: Floats) -> Floats:
-    """credit / mass, of one shape or a shape that NumPy broadcasts; 1 where the mass is 0."""
+    """credit / mass, with NumPy broadcasting; 1 where the mass is 0."""
     return np.divide(credit, mass, out=np.ones_like(credit), where=mass > 0)

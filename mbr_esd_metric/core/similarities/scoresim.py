@@ -1,4 +1,4 @@
-"""ScoreSim (paper, Section 4.1): how close the MQM scores of two annotations are, wherever their spans are.
+"""ScoreSim (paper, Section 4.1): the similarity of the MQM scores of two annotations, regardless of span positions.
 
 ScoreSim(Ec, Es) = 1 - |Score(Ec) - Score(Es)| / |alpha|
 """
@@ -36,22 +36,22 @@ class ScoreSim(Similarity):
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
         scores, span = self._scores(table)
-        # Supports may be many, but they have few different scores.
+        # There may be many supports, but few distinct scores.
         different, of = np.unique(scores[columns], return_inverse=True)
         return np.asarray((1.0 - np.abs(scores[rows, None] - different) / span) @ np.bincount(of, weights))
 
     def _scores(self, table: AnnotationTable) -> tuple[Floats, float]:
-        """The annotations' MQM scores, shape (n,), and how far apart scores can be."""
+        """The annotations' MQM scores, shape (n,), and the range of scores."""
         return np.array([mqm_score(annotation) for annotation in table.annotations]), -weights_of("paper").floor
 
 
 class ScoreSimMean(ScoreSim):
-    """ScoreSim to the mean score of the supports, by which the authors' released code decides.
+    """ScoreSim to the mean score of the supports, which the paper's released code uses for decisions.
 
         1 - |Score(Ec) - mean over s of Score(Es)| / |alpha|
 
-    instead of the mean over s of ScoreSim(Ec, Es). The candidate nearest to the mean score wins; under ScoreSim it is
-    the one nearest to the median. With a single support both are the same.
+    instead of the mean over s of ScoreSim(Ec, Es). It selects the candidate closest to the mean score; ScoreSim selects
+    the one closest to the median. With a single support, both are equal.
     """
 
     name: ClassVar[str] = "scoresim-mean"

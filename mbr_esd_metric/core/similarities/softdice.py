@@ -2,13 +2,13 @@
 
     SoftDice = (2 sum_i min(vc[i], vs[i]) + eps) / (|vc|_1 + |vs|_1 + eps),  eps = 1
 
-SoftF1 is close to an accuracy over characters, most of which are fine, so it ranks "no error" above a second
-professional. Here, characters that neither annotation marks do not count. With D = |vc - vs|_1 and T =
-|vc|_1 + |vs|_1, min(a, b) = (a + b - |a - b|) / 2 gives SoftDice = 1 - D / (T + eps), and so:
+SoftF1 is close to an accuracy over characters, most of which are correct, so it ranks "no error" above a second
+professional annotator. SoftDice ignores characters that neither annotation marks. With D = |vc - vs|_1 and T = |vc|_1 +
+|vs|_1, min(a, b) = (a + b - |a - b|) / 2 gives SoftDice = 1 - D / (T + eps). Therefore:
 
 * It is symmetric, at most 1, and 1 only where D = 0; above 0, since D <= T < T + eps. So it has no plateau at 0.
-* It falls strictly under every edit that adds a mark of severity x > 0 where neither vector has any (D and T grow by
-  x, and D < T + eps), or deletes one on which they agree (D grows and T falls by x).
+* It strictly decreases with every edit that adds a mark of severity x > 0 where neither vector has one (D and T
+  increase by x, and D < T + eps), or that deletes a mark on which they agree (D increases and T decreases by x).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SoftDice(Similarity):
         return soft_dice(candidate, support, length)
 
     def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float]:
-        # Twice the overlap against twice one side: their harmonic mean is SoftDice.
+        # Twice the overlap relative to twice one side: the harmonic mean is SoftDice.
         v_c, v_s = severity_vector(candidate, length), severity_vector(support, length)
         shared = 2 * float(np.minimum(v_c, v_s).sum()) + EPS
         return shared / (2 * float(v_c.sum()) + EPS), shared / (2 * float(v_s.sum()) + EPS)

@@ -3,9 +3,9 @@
     d = |vc - vs|_1,  P = 1 - d / (L + |vc|_1 + eps),  R = 1 - d / (L + |vs|_1 + eps)
     SoftF1 = 2 P R / (P + R)
 
-with eps = 1 and v the severity vectors. As printed it can leave [0, 1]: where one character is both major
-and minor, d can exceed L + |vs|_1, R falls below 0 and the harmonic mean is unbounded below. So P and R are
-clipped at 0, and SoftF1 is 0 if both are. If severities do not overlap, d <= L and nothing changes.
+with eps = 1 and v the severity vectors. As defined in the paper, it can leave [0, 1]: if a character is both major and
+minor, d can exceed L + |vs|_1, R becomes negative, and the harmonic mean is unbounded below. So P and R are clipped at
+0, and SoftF1 is 0 if both are. Without overlapping severities, d <= L and clipping has no effect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def soft_f1(
     candidate: AnnotationLike, support: AnnotationLike, length: int, *, clip: bool = True, eps: float = EPS
 ) -> float:
     """SoftF1 in [0, 1] for a translation of `length` characters; symmetric, and 1 only for equal severity vectors.
-    Without `clip` it is that of the authors' released code (0 where P + R <= 0), and with eps = 0 that of the paper.
+    Without `clip`, it equals the paper's released code (0 if P + R <= 0), and with eps = 0 the paper's definition.
     Raises `InputError` if a span ends past the translation."""
     precision, recall = _precision_recall(as_annotation(candidate), as_annotation(support), length, eps)
     if precision == recall == 1:
@@ -34,7 +34,7 @@ def soft_f1(
 
 
 def _precision_recall(candidate: Annotation, support: Annotation, length: int, eps: float) -> tuple[float, float]:
-    """P and R, without the clipping; 1 and 1 only for equal severity vectors."""
+    """P and R without clipping; both are 1 only for equal severity vectors."""
     v_c, v_s = severity_vector(candidate, length), severity_vector(support, length)
     distance = float(np.abs(v_c - v_s).sum())
     if distance == 0:
@@ -64,7 +64,7 @@ class SoftF1(Similarity):
         y *= 2
         x = y + (base - norm_s)
         y += base - norm_c
-        # P or R can only be negative where an annotation weighs more than the whole translation.
+        # P or R can only be negative if an annotation's norm exceeds the length of the translation.
         clipped = table.norms.max() > base
         if clipped:
             np.maximum(x, 0, out=x)
@@ -73,7 +73,7 @@ class SoftF1(Similarity):
         weighted = y * ((base + norm_c) / 2)
         denominator += weighted
         if clipped:
-            # 0 only where P and R are both clipped: then the numerator is 0 as well.
+            # 0 only if both P and R are clipped; then the numerator is 0, too.
             np.maximum(denominator, 1e-9, out=denominator)
         x *= y
         x /= denominator

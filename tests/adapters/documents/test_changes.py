@@ -54,7 +54,7 @@ def test_an_older_file_leaves_the_source_as_it_is() -> None:
     [document] = changed("old.json", "de.json", source="en.json")
     assert keys([document]) == [["b"]]
     assert document.missing == ()
-    assert document.others == {"a": "as in old.json"}
+    assert document.others == {"a": "unchanged since old.json"}
 
 
 @pytest.mark.parametrize("below", ["", "app/"])

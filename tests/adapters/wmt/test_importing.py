@@ -324,7 +324,7 @@ def test_a_file_says_what_it_is_or_the_name_does(tmp_path: Path) -> None:
     [
         ("X={}", "X= has no effect with {}, which is mqm"),
         ("{}", "{} has no language pair; set it with --lp"),
-        ("{} {}", "one file is imported at a time, and several of esa alone: {} is mqm"),
+        ("{} {}", "import one file at a time; only esa accepts several files: {} is mqm"),
         ("{} --lp en-de --rename A", "--rename A: write OLD=NEW"),
     ],
 )
