@@ -172,9 +172,7 @@ class Content:
                         halves[value.partner] = len(inline)
                     here = pieces[-1].last if pieces else 0
                     inline.append(value.code(shown, value.place, here))
-                    if (
-                        value.name in _CLOSING and value.partner in halves
-                    ):  # both get the offsets of the text between them
+                    if value.name in _CLOSING and value.partner in halves:  # both get the offsets between them
                         other = halves.pop(value.partner)
                         inline[other] = replace(inline[other], end=value.place)
                         inline[-1] = replace(inline[-1], start=inline[other].start, end=value.place)
