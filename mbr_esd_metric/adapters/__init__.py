@@ -1,1 +1,1 @@
-"""Other people's formats and programs: COMET, WMT's data folders, human annotations, Google's mt-metrics-eval."""
+"""External formats and programs: COMET, WMT's data folders, human annotations, Google's mt-metrics-eval."""

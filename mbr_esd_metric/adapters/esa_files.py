@@ -1,6 +1,6 @@
-"""Error span annotation (ESA) as WMT publishes it: errors marked minor or major, and a score from 0 to 100.
+"""Error span annotations (ESA) in WMT's formats: minor and major errors, and a score from 0 to 100.
 
-Four formats are read. The file's name and its lines tell them apart:
+Four formats are supported, and detected by the file's extension and content:
 
     .jsonl with "scores"     one segment a line, all systems: wmt25-genmt-humeval.jsonl, wmt24-genmt-humeval.jsonl;
                              annotations of protocol "MQM" have errors alone
@@ -10,9 +10,9 @@ Four formats are read. The file's name and its lines tell them apart:
                              hypothesis_segment ... and overall, or start_indices, end_indices and error_types: the
                              tables of wmt25-mteval
 
-In the .jsonl an error's end is its last character. In the tables it is one past, as the tasks' scorer reads it. An
-omission has no place in the translation. If a person rated a translation of WMT24 several times in one file, the last
-counts.
+In .jsonl files, an error's end is its last character; in the tables it is one past, as in the tasks' scorer. An
+omission has no position in the translation. If a person rated a translation of WMT24 several times in one file, the
+last rating counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mbr_esd_metric.prompting.parse import is_omission
 
 #: Separator of language pair, domain, document and segment in the identifiers of WMT24 and WMT25.
 _SEPARATOR = "_#_"
-#: Columns of the tables that are needed.
+#: Required columns of the tables.
 _COLUMNS = ("doc_id", "segment_id", "source_lang", "target_lang", "system_id", "source_segment", "hypothesis_segment")
 
 
@@ -50,9 +50,9 @@ class SourceSegment:
     outputs: dict[str, str] = field(default_factory=dict)
 
     def put(self, system: str, text: str) -> None:
-        """Add a translation; raise `InputError` where the system has another one."""
+        """Add a translation; raise `InputError` if the system already has a different one."""
         if self.outputs.setdefault(system, text) != text:
-            raise InputError(f"another text of system {system} for segment {self.number} of {self.document}")
+            raise InputError(f"a different text of system {system} for segment {self.number} of {self.document}")
 
     def translated_by(self, system: str) -> Segment:
         """The segment with the translation of a system."""
@@ -61,11 +61,11 @@ class SourceSegment:
 
 @dataclass(frozen=True, slots=True)
 class TestSetTexts:
-    """The texts of one or several language pairs, from which a test set is made, and people's ratings of them.
+    """The texts of a test set in one or several language pairs, and human ratings of them.
 
     Attributes:
-        human: the ratings of each file; none where the texts alone were read.
-        documents: language pair -> fields of its documents besides their texts, in order.
+        human: the ratings of each file; empty if only the texts were read.
+        documents: language pair -> metadata of its documents, in order.
     """
 
     segments: tuple[SourceSegment, ...]
@@ -74,14 +74,14 @@ class TestSetTexts:
 
     @property
     def lps(self) -> tuple[str, ...]:
-        """The language pairs with a rating, sorted; all where nothing is rated."""
+        """The language pairs with a rating, sorted; all if nothing is rated."""
         rated = {lp for data in self.human for lp in data.lps}
         return tuple(sorted(rated or {segment.lp for segment in self.segments}))
 
 
 def read_esa(paths: Sequence[str | Path], *, rated: bool = True) -> TestSetTexts:
-    """Read one or several files of annotations, plain or compressed, which may be of the same segments; of a task's
-    table the texts alone if not `rated`.
+    """Read annotation files, plain or compressed, possibly of the same segments; if not `rated`, only the texts of a
+    task's table.
 
     Raises:
         InputError: a file in another format, a malformed line (the message names it), or no annotation at all.
@@ -94,7 +94,7 @@ def read_esa(paths: Sequence[str | Path], *, rated: bool = True) -> TestSetTexts
 
 
 class _Reader:
-    """Collects the segments of several files, and the ratings of each; `line` is the one that it reads."""
+    """Collects the segments of several files, and the ratings of each; `line` is the current line number."""
 
     def __init__(self) -> None:
         self.segments: dict[tuple[str, str, str], SourceSegment] = {}
@@ -103,7 +103,7 @@ class _Reader:
         self.line = 0
 
     def read(self, path: Path, rated: bool) -> RatingData:
-        """The ratings of one file, none if not `rated`."""
+        """The ratings of one file; empty if not `rated`."""
         self.ratings, self.left_out = [], []
         if plain_name(path).endswith(".tsv") or not rated:
             self._table(path, rated)
@@ -114,8 +114,8 @@ class _Reader:
         return RatingData(path, tuple(self.ratings), tuple(self.left_out))
 
     def _lines(self, path: Path) -> None:
-        """The annotations of a .jsonl, in one of its three forms."""
-        #: Segment, system and rater -> time of the annotation, and its number.
+        """The annotations of a .jsonl file, in one of three formats."""
+        #: (Segment, system, rater) -> time of the annotation, and its index.
         times: dict[tuple[int, str, str], tuple[float, int]] = {}
         for where, self.line, item in json_objects(path):
             with reading(where):
@@ -127,7 +127,7 @@ class _Reader:
                     self._single(item, times)
 
     def _table(self, path: Path, rated: bool) -> None:
-        """The rows of a .tsv; their annotations as well if `rated`."""
+        """The rows of a .tsv file, and their annotations if `rated`."""
         for self.line, cell in table_cells(path, "\t", _COLUMNS):
             if rated and not {"overall", "error_types"} & {*cell}:
                 raise InputError(f"{path}, line 1: no column overall or error_types in the header")
@@ -179,7 +179,7 @@ class _Reader:
             time = finite(item["times"][1])
             before, at = times.setdefault((id(segment), system, rater), (time, len(self.ratings) - 1))
             if at < len(self.ratings) - 1:
-                self._leave_out("annotation that the same person gave anew: the last one counts", segment.lp)
+                self._leave_out("repeated annotation by the same person: the last one counts", segment.lp)
                 last = self.ratings.pop()
                 if time >= before:
                     self.ratings[at], times[id(segment), system, rater] = last, (time, at)
@@ -191,7 +191,7 @@ class _Reader:
         segment = self._segment(str(one.lp), "all", rated.document, rated.label, rated.source)
         if segment.source != rated.source:
             raise InputError(
-                f"another source of segment {rated.label} of {rated.document} than in an earlier line; import each "
+                f"a different source of segment {rated.label} of {rated.document} than in an earlier line; import each "
                 "campaign into a test set of its own"
             )
         segment.put(rated.system, rated.translation)
@@ -217,12 +217,12 @@ class _Reader:
                 self._leave_out(f"error of severity {severity!r}: left out, it is not a span and has no penalty", lp)
                 continue
             if "missing" in (error["start_i"], error["end_i"]):
-                self._leave_out("error that is missing from the translation: has no span", lp)
+                self._leave_out("error of text missing from the translation: has no span", lp)
                 placed.append(MqmError(severity, category if is_omission(category) else "omission", "source"))
                 continue
             start, end = int(error["start_i"]), min(int(error["end_i"]) + 1, length)
             if not 0 <= start < end or start >= length:
-                self._leave_out("error span without characters, or past the translation: has no place", lp)
+                self._leave_out("error span without characters, or past the translation: has no position", lp)
                 placed.append(MqmError(severity, category))
             else:
                 placed.append(MqmError(severity, category, "translation", start, end))

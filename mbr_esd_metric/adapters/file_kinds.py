@@ -1,7 +1,7 @@
-"""Detect the kind of a file from its beginning.
+"""Detect the kind of a file by its beginning.
 
-Verbs that take several kinds ask here: `kind_of_input` for what is shown, compared or trained from, `kind_of_import`
-for what goes into a data folder of mt-metrics-eval.
+`kind_of_input` is for files to show, compare or train from, `kind_of_import` for files to import into a data folder of
+mt-metrics-eval.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 
 Kind = Literal["comet", "decisions", "candidates", "mqm"]
-#: Kind of a metric's output -> a few words about it.
+#: Kind of a metric's output -> its description.
 SUBMISSIONS = {
     **{name: f"a submission to {form.description}" for name, form in SUBMISSION_FORMATS.items()},
     "comet": "a metric's output, of comet-score --to_json or mbr-esd score --to_json",
 }
-#: How a file of comet-score begins.
+#: The beginning of comet-score's output.
 _LIST_OF_SYSTEM = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[')
-#: A key of the first JSON line -> what such a file holds.
+#: A key of the first JSON line -> the kind of the file.
 _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "error_spans": "decisions"}
 #: Columns of WMT25's tables.
 _WMT25 = {"doc_id", "segment_id", "source_lang", "target_lang", "system_id"}
-#: The first key of an entry of Pearmut's log, and where it is looked for.
+#: The first key of an entry in Pearmut's log, and the number of bytes to search.
 _PEARMUT = re.compile(r'^\s*\{\s*"[^"]*":\s*\[(\s*\{\s*"(annotation|actions|user_id|item)":|\s*\]?,?$)')
 _BEGINNING = 10_000
 
 
 def kind_of_input(path: Path) -> Kind:
-    """The kind of a file, from its first line. Raises `InputError` if there is no such file, or it is of no kind."""
+    """The kind of a file, by its first line. Raises `InputError` for a missing file or an unknown kind."""
     name = plain_name(path)
     if name.endswith(".tsv"):
         return "mqm"  # Google's may lack its header
@@ -70,9 +70,9 @@ def kind_of_input(path: Path) -> Kind:
 
 def kind_of_import(path: str | Path, name: str | None = None) -> str:
     """The kind of a file or folder, by its first record: people's "mqm", "qe", "esa" or "cesa" (WMT26's), a "task"
-    without gold, or one of `SUBMISSIONS`. WMT25's table of error spans alone does not say whether people or a metric
-    found them: there the `name` of the metric does, or "people", and without one it is an `OptionError`. A file of
-    another form is an `InputError`."""
+    without gold, or one of `SUBMISSIONS`. WMT25's table of error spans does not specify whether humans or a metric
+    marked them: this is determined by `name`, the metric's name or "people"; without a name, it raises `OptionError`.
+    Raises `InputError` for other formats."""
     path = Path(path)
     if path.is_dir():
         return "wmt25-task1"
@@ -98,11 +98,11 @@ def kind_of_import(path: str | Path, name: str | None = None) -> str:
 
 
 def _kind_of_record(path: Path, line: str, lines: Sequence[str]) -> str | None:
-    # The keys that Pearmut writes first; a log of one line may be large.
+    # The first keys in Pearmut's log, whose single line may be long.
     if plain_name(path).endswith(".json") and _PEARMUT.search("\n".join(lines)[:_BEGINNING]):
         return "cesa"
     if line.strip() == "{":
-        return "comet"  # the one object that goes over several lines
+        return "comet"  # a single object over several lines
     with reading(f"{path}, line 1"):
         item = parse_strict_json(line)
     if item and all(isinstance(rows, list) for rows in item.values()):
@@ -113,7 +113,7 @@ def _kind_of_record(path: Path, line: str, lines: Sequence[str]) -> str | None:
         return "esa"
     if not {"src", "mt", "errors"} <= set(item):
         return "mqm" if is_rating_format(line) else None
-    # Ratings of `annotate import`; a campaign with categories asks for no score.
+    # Ratings of `annotate import`; campaigns with categories have no scores.
     return "mqm" if item.get("score") is None else "esa"
 
 

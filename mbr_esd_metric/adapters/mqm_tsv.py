@@ -1,8 +1,8 @@
-"""Human MQM annotations in Google's TSV (since 2020), and Marot's files of the same kind.
+"""Human MQM annotations in Google's TSV format (since 2020), and the similar files of Marot.
 
 A row is an error; an output without errors has one `No-error` row. Every row repeats the whole source and target, with
 the span of its error between ``<v>`` and ``</v>`` in one of them. Quotes are literal. Rows of severity ``HOTW-test``
-are attention checks, and rows without a rater carry metadata.
+are attention checks; rows without a rater contain metadata.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.tables import table_rows
 
-#: Our name of a column -> its names in the files; the first one that a file has is used. In 2020-2022 `doc_id` is the
-#: place of a segment in its document, and `seg_id` its place in the test set.
+#: Our name of a column -> its names in files; the first one in a file is used. In 2020-2022, `doc_id` is the position
+#: of a segment in its document, and `seg_id` its position in the test set.
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("system", "doc", "rater", "source", "target", "category", "severity")},
     "doc_segment": ("docSegId", "doc_seg_id", "doc_id", "seg_id"),
     "segment": ("globalSegId", "global_seg_id", "seg_id", "docSegId", "doc_seg_id", "doc_id"),
 }
-#: Names of a column with the language pair, such as "en-de", where a table has it.
+#: Names of an optional column with the language pair, such as "en-de".
 _LP = ("lp", "language_pair")
-#: The columns of Marot's files, whose header may be missing.
+#: The columns of Marot's files, which may lack the header.
 _MAROT = ("system", "doc", "docSegId", "globalSegId", "rater", "source", "target", "category", "severity", "metadata")
 _MARKER = re.compile(r"</?v>")
 _NO_ERROR = ("no-error", "no error", "noerror")
@@ -39,14 +39,14 @@ _SAME_TEXT = 0.5
 
 
 def is_mqm_tsv(line: str) -> bool:
-    """Whether a file that begins with this line is of this kind, and has its header or Marot's metadata."""
+    """Whether a file with this first line is in this format, with a header or Marot's metadata."""
     cells = line.replace('"', "").split("\t")
     of_marot = len(cells) == len(_MAROT) and cells[-1][:1] == "{"
     return of_marot or {"system", "source", "target", "severity"} <= {*cells}
 
 
 def read_mqm_tsv(path: str | Path) -> RatingData:
-    """Read Google's MQM TSV, plain or compressed. A few files went through a spreadsheet, and are quoted as in CSV."""
+    """Read Google's MQM TSV, plain or compressed. Some files were exported from a spreadsheet, with CSV quoting."""
     path = Path(path)
     groups: dict[tuple[str, str, str, str, str], list[_Row]] = defaultdict(list)
     texts: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
@@ -71,7 +71,7 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
     needed = max(index.values())
     numbers = [{row[index[name]] for _, row in body if len(row) > needed} for name in ("segment", "doc_segment")]
     if len(numbers[0]) == 1 < len(numbers[1]):
-        index["segment"] = index["doc_segment"]  # Marot has a constant where segments have no number of their own
+        index["segment"] = index["doc_segment"]  # a constant in Marot's files without segment numbers
     for line, row in body:
         cell = {name: row[position] for name, position in index.items()} if len(row) > needed else {}
         severity = cell.get("severity", "").strip().lower()
@@ -96,7 +96,7 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
 
 
 def check_same_text(path: Path, what: str, text: str, line: int, other: str, other_line: int) -> None:
-    """Raise `InputError` where two texts that are called by one name are not two spellings of one text."""
+    """Raise `InputError` if two texts with the same id are not spelling variants of one text."""
     if text != other and SequenceMatcher(None, text, other, autojunk=False).ratio() < _SAME_TEXT:
         raise InputError(
             f"{path}, lines {min(line, other_line)} and {max(line, other_line)}: two texts of {what} "
@@ -105,8 +105,8 @@ def check_same_text(path: Path, what: str, text: str, line: int, other: str, oth
 
 
 def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | None:
-    """The offsets in `into` of the characters ``text[start:end]``; None if they are not clear: a span outside of the
-    common beginning and the common end, with more than white space, has to occur exactly once."""
+    """The offsets in `into` of the characters ``text[start:end]``; None if they are ambiguous: a span outside the
+    common prefix and suffix, except for white space, must occur exactly once."""
     limit = min(len(text), len(into))
     prefix = next((i for i in range(limit) if text[i] != into[i]), limit)
     if end <= prefix:
@@ -122,7 +122,7 @@ def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | 
 
 
 class _Marked(NamedTuple):
-    """A text without its markers, and the markers' places; `problem` says why there is no span."""
+    """A text without markers, and the positions of the markers; `problem` is the reason for a missing span."""
 
     text: str
     start: int = 0
@@ -137,7 +137,7 @@ class _Marked(NamedTuple):
             return cls(text)
         if [m.group() for m in marks] != ["<v>", "</v>"] * (len(marks) // 2):
             return cls(text, problem="unbalanced markers")
-        # Each marker stands after the text between the start and it, less the markers before it.
+        # Subtract the lengths of preceding markers from the position of each marker.
         start = marks[0].start()
         end = marks[-1].start() - sum(len(m.group()) for m in marks[:-1])
         return cls(text, start, end, None if start < end else "empty span")
@@ -156,7 +156,7 @@ def _rating(
     key: tuple[str, ...], rows: Sequence[_Row], texts: Mapping[tuple[str, ...], Counter[str]], left_out: list[LeftOut]
 ) -> Rating:
     system, document, label, rater, lp = key
-    # Among equals `most_common` keeps the order of first appearance: the result does not depend on hashing.
+    # In ties, `most_common` keeps insertion order, so the result is deterministic.
     source = texts["source", document, label, lp].most_common(1)[0][0].rstrip()
     translation = texts["translation", system, document, label, lp].most_common(1)[0][0].rstrip()
     errors = []
@@ -171,7 +171,7 @@ def _rating(
 
 
 def _error(row: _Row, source: str, translation: str, left_out: list[LeftOut]) -> MqmError:
-    """The error of a row, with its place in the kept texts."""
+    """The error of a row, with its position in the kept texts."""
     of_source = row.translation.problem == _UNMARKED != row.source.problem
     text, into = (row.source, source) if of_source else (row.translation, translation)
     problem = text.problem

@@ -5,7 +5,7 @@
     board = compute_leaderboard("wmt24", [metric_set_of(load_eval_set(evs))])
 
 Install the toolkit from its repository; the package of that name on the index is a different one. This module does not
-import the toolkit. It only reads the objects that it gets.
+import the toolkit; it only reads its objects.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ SystemSpans = Mapping[str, Sequence[Any]]
 
 
 def load_eval_set(evs: Any, spans: Mapping[str, SystemSpans] | None = None) -> TestSet:
-    """The test set of an ``EvalSet``, without texts of references and names of documents, with the systems that
-    `load_test_set` takes.
+    """The test set of an ``EvalSet``, with the same systems as in `load_test_set`, but without reference texts and
+    document names.
 
     Args:
         evs: an ``EvalSet``, read with stored metric scores, human ratings, or both.
-        spans: full metric name -> its error spans, as an ``EvalSet`` keeps none of metrics;
+        spans: full metric name -> its error spans, which an ``EvalSet`` does not contain;
             ``mt_metrics_eval.ratings.ReadRatingFile(path, name)[0]`` reads them.
 
     Raises:
-        InputError: no gold scores of segments, or nothing to compare with them.
+        InputError: no segment-level gold scores, or no metrics or ratings.
     """
     name = evs.StdHumanScoreName("seg")
     gold = evs.Scores("seg", name) if name is not None else None
@@ -80,11 +80,11 @@ def load_eval_set(evs: Any, spans: Mapping[str, SystemSpans] | None = None) -> T
 def evaluate_spans_of(
     evs: Any, predicted: SystemSpans, raters: Sequence[str] = (), measures: Sequence[str] = DEFAULT_MEASURES
 ) -> SpanScores:
-    """`evaluate_spans` of predicted spans, for each system and segment a ``Rating`` or an annotation, against an
-    ``EvalSet``'s human ratings of these names; the merged ones, or every rater's, where none is named.
+    """`evaluate_spans` of predicted spans (a ``Rating`` or annotation for each system and segment) against the human
+    ratings of an ``EvalSet`` with these names; by default the merged ones, or else every rater's.
 
     Raises:
-        InputError: a rated translation without prediction, no ratings.
+        InputError: a rated translation without prediction, or no ratings.
         OptionError: an unknown set of ratings or measure.
     """
     test_set = load_eval_set(evs)
@@ -93,7 +93,8 @@ def evaluate_spans_of(
 
 
 def annotation_of(rating: Any) -> Annotation | None:
-    """A toolkit's ``Rating`` of the translation, with all that a rater marked; an annotation, or None, as it is."""
+    """The annotation of a toolkit's ``Rating`` of a translation, with duplicates; annotations and None are returned
+    unchanged."""
     if rating is None or isinstance(rating, Annotation):
         return rating
     return annotation_of_errors(

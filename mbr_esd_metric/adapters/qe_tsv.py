@@ -1,15 +1,18 @@
-"""Error span annotations as WMT's quality estimation task publishes them (Task 2 of 2022 and 2023).
+"""Error span annotations of WMT's quality estimation task (Task 2 of 2022 and 2023).
 
 A row is a rater's complete annotation of one translation: start offsets, end offsets and severities, each separated by
 spaces, or ``-1``, ``-1`` and ``no-error``. Fields:
 
-- nine (2021, 2022): system, document, segment, rater, source, target and these, perhaps below a header (``mt_system``);
-- seven (the 2023 test set, one system and rater): language pair, number, source, target and these, below one (``lp``).
+- nine (2021, 2022): system, document, segment, rater, source, target and these, with an optional header
+(``mt_system``);
+- seven (the 2023 test set, one system and rater): language pair, number, source, target and these, with a header
+(``lp``).
 
-Some texts are quoted as in CSV; offsets are those of the text without these quotes (2022 and 2023), or of the quoted
-one (2021 en-ru). Ends are the first character after the error, or three further (2021 en-ru). No file says so, but
-people mark whole words: the second reading is taken, and reported, where at least twenty spans show it, as a quarter of
-them more lies between words. Texts without blanks, such as Chinese ones, show nothing.
+Some texts have CSV quoting; offsets refer to the text without these quotes (2022 and 2023), or to the quoted text (2021
+en-ru). Ends are the first character after the error, or three further (2021 en-ru). The files do not specify this, but
+annotators mark whole words: the second interpretation is used, and reported, if there are at least twenty informative
+spans, and it aligns a quarter more of them with word boundaries. Texts without spaces, such as Chinese ones, are not
+informative.
 """
 
 from __future__ import annotations
@@ -31,14 +34,15 @@ from mbr_esd_metric.files.streams import numbered_lines
 _WITH_SYSTEM, _WITH_LP = 9, 7
 _HEADERS = ("mt_system", "lp")
 _LP = re.compile(r"(?<![a-z])([a-z]{2}-[a-z]{2})(?![a-z])")
-#: How far ends may lie after the first character that is right.
+#: Possible distances of ends from the correct end.
 _FURTHER = 3
-#: How many spans have to show another reading of a file, and how many more of them have to fit it, as a share.
+#: Minimum number of informative spans for another interpretation of a file, and by which share more of them must fit
+#: it.
 _ENOUGH, _CLEARLY = 20, 0.25
 
 
 def is_qe(line: str) -> bool:
-    """Whether a file that begins with this line has one of the task's formats."""
+    """Whether a file with this first line is in one of the task's formats."""
     cells = line.split("\t")
     if len(cells) not in (_WITH_SYSTEM, _WITH_LP) or without_source(cells):
         return False
@@ -46,12 +50,11 @@ def is_qe(line: str) -> bool:
 
 
 def read_qe(path: str | Path) -> RatingData:
-    """Read a table of the task, plain or compressed: a rating a row. Rows that say no language pair have the one in the
-    file's name, where there is one. Offsets past the end of the translation are cut to it, and rows that make no sense
-    are left out.
+    """Read a table of the task, plain or compressed, with one rating per row. Rows without a language pair get the one
+    in the file's name, if any. Offsets past the end of the translation are clipped, and malformed rows are skipped.
 
     Raises:
-        InputError: for text that is not UTF-8, a file without such a row, or one without sources, as submissions are.
+        InputError: text that is not UTF-8, a file without valid rows, or without sources, such as a submission.
     """
     path = Path(path)
     left_out: list[LeftOut] = []
@@ -64,15 +67,15 @@ def read_qe(path: str | Path) -> RatingData:
 
 
 def unquoted(cell: str) -> str:
-    """The text of a field that may be quoted as in CSV: where it holds quotes, each of them doubled. A text that merely
-    begins and ends with a quote is not: ``"Ja", sagte er, "gern."`` stays as it is."""
+    """The text of a field with optional CSV quoting, where inner quotes are doubled. A text that merely starts and ends
+    with a quote is not quoted: ``"Ja", sagte er, "gern."`` is returned unchanged."""
     inner = cell[1:-1]
     quoted = len(cell) > 2 and cell[0] == cell[-1] == '"' and '"' in inner and '"' not in inner.replace('""', "")
     return inner.replace('""', '"') if quoted else cell
 
 
 class _Row(NamedTuple):
-    """Its rating without errors, the translation with its quotes of CSV, and start, end and severity of each error."""
+    """The rating without errors, the translation with its CSV quotes, and start, end and severity of each error."""
 
     rating: Rating
     translation: str
@@ -85,26 +88,27 @@ class _Row(NamedTuple):
 
     @property
     def is_quoted(self) -> bool:
-        """Whether the translation has quotes of CSV, which the rating's has not."""
+        """Whether the translation has CSV quotes, which the rating's translation lacks."""
         return self.text != self.translation
 
 
 class _Reading(NamedTuple):
-    """Whether offsets are those of the quoted text, where it is quoted, and how far ends lie after the right one."""
+    """An interpretation of offsets: whether they refer to quoted texts, and the distance of ends from the correct
+    end."""
 
     quoted: bool
     further: int
 
 
 def _rows(path: Path, left_out: list[LeftOut]) -> list[_Row]:
-    """The rows that make sense."""
+    """The valid rows."""
     rows: list[_Row] = []
     named = [None, *_LP.findall(plain_name(path))][-1]  # the last one, such as en-de of 2022_en-de_dev.tsv.gz
     for number, line in numbered_lines(path):
         cells = line.split("\t")
         if len(cells) in (_WITH_SYSTEM + 1, _WITH_LP + 1) and not cells[-1].strip():
             cells.pop()
-            source, translation = cells[-5], cells[-4]  # some rows of 2022 have both texts in one pair of quotes
+            source, translation = cells[-5], cells[-4]  # some rows of 2022 quote both texts together
             if (
                 source.startswith('"')
                 and translation.endswith('"')
@@ -135,7 +139,7 @@ def _rows(path: Path, left_out: list[LeftOut]) -> list[_Row]:
 
 
 def _spans(columns: Sequence[str]) -> tuple[list[tuple[int, int, str]], str]:
-    """Start, end and severity of each error, as they stand; and what is wrong with them, or ""."""
+    """Start, end and severity of each error, as in the file; and their problem, or ""."""
     try:
         spans = [(int(start), int(end), severity) for start, end, severity in span_columns(*columns)]
     except ValueError:
@@ -144,12 +148,13 @@ def _spans(columns: Sequence[str]) -> tuple[list[tuple[int, int, str]], str]:
 
 
 def without_source(cells: list[str]) -> bool:
-    """Whether a row is of a submission or its gold: language pair, method, number, translation, offsets, severities."""
+    """Whether a row is from a submission or its gold: language pair, method, number, translation, offsets,
+    severities."""
     return len(cells) == _WITH_LP and cells[2].isdigit() and not cells[1].isdigit()
 
 
 def _reading(rows: Iterable[_Row]) -> _Reading:
-    """The reading of a file that puts most of its offsets between words, see above."""
+    """The interpretation that aligns most offsets of a file with word boundaries; see above."""
     spaced = [row for row in rows if not UNSPACED.search(row.text)]
     spans = [(row, start, end) for row in spaced for start, end, _ in row.spans if 0 <= start < end]
     quoted = [(row.translation, row.text, start) for row, start, _ in spans if row.is_quoted]
@@ -159,7 +164,7 @@ def _reading(rows: Iterable[_Row]) -> _Reading:
         sum(start < end - further and _between_words(text, end - further) for text, start, end in plain)
         for further in range(_FURTHER + 1)
     ]
-    best = max(range(_FURTHER + 1), key=lambda further: (ends[further], further))  # a word, not the blank after it
+    best = max(range(_FURTHER + 1), key=lambda further: (ends[further], further))  # a word, not the space after it
     is_quoted = len(quoted) >= _ENOUGH and shown > _CLEARLY * len(quoted)
     is_further = len(plain) >= _ENOUGH and ends[best] - ends[0] > _CLEARLY * len(plain)
     return _Reading(is_quoted, best if is_further else 0)
@@ -170,13 +175,13 @@ def _between_words(text: str, at: int) -> bool:
 
 
 def _within(row: _Row, at: int) -> int:
-    """The offset in the text of an offset in the same text, quoted as in CSV; one below 0 stays."""
+    """Convert an offset in the CSV-quoted text to an offset in the text; negative offsets are unchanged."""
     before = row.translation[1 : max(1, at)].replace('""', '"')
     return min(at, len(before), len(unquoted(row.translation)))
 
 
 def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str, str]]:
-    """Start, end and severity of each error, as words; none if the severities say ``no-error`` or nothing."""
+    """Start, end and severity of each error, as strings; empty if the severities are ``no-error`` or empty."""
     columns = starts.split(), ends.split(), severities.split()
     if columns[2] in ([], ["no-error"]):
         return []
@@ -186,11 +191,11 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
 
 
 def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...]:
-    """The errors of a row, at their places in the text."""
+    """The errors of a row, with offsets into the text."""
     line, translation = row.rating.line, row.text
     errors, moved = [], False
     for start, end, severity in row.spans:
-        if reading.further > 0 and end - reading.further > start >= 0:  # one of few characters stays
+        if reading.further > 0 and end - reading.further > start >= 0:  # spans of few characters are not moved
             end, moved = end - reading.further, True
         if reading.quoted and row.is_quoted:
             start, end = _within(row, start), _within(row, end)
@@ -200,7 +205,7 @@ def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmE
         elif not 0 <= start < end or start >= len(translation):
             why = AT_THE_END if 0 <= start < end else "error without characters"
             left_out.append(LeftOut(line, f"{why}: counts in the score, has no span"))
-            # As the task's scorer has it: at a place, which may be the end of the text.
+            # As in the task's scorer: at a position, possibly the end of the text.
             placed = 0 <= start <= min(end, len(translation))
             errors.append(MqmError(severity.lower(), "", *(("translation", start, start) if placed else ())))
         else:

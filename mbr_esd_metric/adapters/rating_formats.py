@@ -1,4 +1,4 @@
-"""The table of the formats of human annotations, and `read_mqm`, which reads them all."""
+"""The table of human annotation formats, and `read_mqm`, which reads all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
 
-#: Whether a file that begins with this line is of a format -> its reader. A new format, of a table or JSON, is a row.
+#: Predicate on the first line of a file -> reader of the format. A new format is a new row.
 FORMATS: dict[Callable[[str], bool], Callable[[Path], RatingData]] = {
     is_mqm_tsv: read_mqm_tsv,
     is_qe: read_qe,
@@ -21,14 +21,14 @@ FORMATS: dict[Callable[[str], bool], Callable[[Path], RatingData]] = {
 
 
 def is_rating_format(line: str) -> bool:
-    """Whether a file that begins with this line holds human annotations."""
+    """Whether a file with this first line contains human annotations."""
     return any(recognises(line) for recognises in FORMATS)
 
 
 def read_mqm(path: str | Path, *, marked: bool = True) -> RatingData:
-    """Human annotations in one of the `FORMATS`, plain or compressed. A file that none of them recognises is read as
-    JSON lines if its name ends in .jsonl or .json, else as Google's TSV, which may lack its header. Raises `InputError`
-    for a score without errors if they have to be `marked`."""
+    """Human annotations in one of the `FORMATS`, plain or compressed. Unrecognised files are read as JSON lines if
+    their names end in .jsonl or .json, otherwise as Google's TSV, which may lack its header. With `marked`, raises
+    `InputError` for ratings without error annotation."""
     path = Path(path)
     first = next(iter(numbered_lines(path)), (0, ""))[1]
     usual = read_rating_lines if plain_name(path).endswith((".jsonl", ".json")) else read_mqm_tsv

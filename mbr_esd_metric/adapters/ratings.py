@@ -1,15 +1,15 @@
-"""Ratings that people gave: errors, scores, and what an annotation tool knows besides; and their JSON lines.
+"""Human ratings: errors, scores, and metadata of the annotation tool; and their JSON lines format.
 
-A line a translation and person::
+One line per translation and annotator::
 
     {"lp", "system", "doc", "seg_id", "rater", "src", "mt", "errors": [{"start", "end", "severity", "category",
      "side"?}], "score", "seconds", "suggested": [{..., "confidence", "fate"}] or null, "added",
      "checks": [passed, shown]}
 
-Offsets are half-open, over mt. What the translation leaves out has ``"side": "source"`` and the offsets in src, or
-none, as people who mark [missing] do not say what. ``"errors": null``: the person was asked for a score alone.
-`annotate import` writes such files, and every verb that takes people's ratings reads them; where there are no `checks`,
-the first eight keys are enough (lp may be called direction).
+Offsets are half-open, in mt. Omissions have ``"side": "source"`` and offsets in src, or none, because annotators who
+mark [missing] do not specify what is missing. ``"errors": null``: the protocol only has scores. `annotate import`
+writes such files, and every verb that accepts human ratings reads them. Without `checks`, the first eight keys are
+sufficient (lp may be called direction).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from mbr_esd_metric.files.untrusted import finite, json_objects, reading
 from mbr_esd_metric.messages import first_of, number_of
 from mbr_esd_metric.prompting.parse import is_omission
 
-#: Why an error has no span: it is white space that the translation lost.
+#: Reason for an error without span: it is trailing white space that was stripped.
 AT_THE_END = "span of white space at the end"
-#: A person's treatment of a span that was there before: left, with another severity or extent, removed.
+#: An annotator's treatment of a pre-filled span: unchanged, with another severity or extent, or removed.
 Fate = Literal["kept", "changed", "deleted"]
 
 
@@ -49,12 +49,12 @@ class MqmError:
     """One error that a rater marked.
 
     Attributes:
-        severity: as in the file, in lower case ("major", "minor", "neutral", "critical" ...).
-        category: as in the file, for example "Accuracy/Mistranslation".
-        side: the text that the offsets belong to; None if the error has no place.
-        start, end: half-open character offsets, equal if the error has no characters; 0 and 0 if it has no place. On
-            the source's side that is an omission of which nobody says where it is.
-        confidence: in [0, 1]; None if it is a person's.
+        severity: the severity in the file, in lower case ("major", "minor", "neutral", "critical" ...).
+        category: the category in the file, for example "Accuracy/Mistranslation".
+        side: the text that the offsets refer to; None if the error has no position.
+        start, end: half-open character offsets, equal if the error has no characters; 0 and 0 if it has no position. On
+            the source side, the latter is an omission at an unspecified position.
+        confidence: in [0, 1]; None for human annotations.
     """
 
     severity: str
@@ -73,7 +73,7 @@ class MqmError:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any], source: str, translation: str) -> MqmError:
-        """The error of an object of a line. Raises `InputError` where it does not fit its text."""
+        """The error of an object of a line. Raises `InputError` if it does not fit its text."""
         severity, category = str(item["severity"]).lower(), str(item["category"] or "")
         side: Side = "source" if item.get("side") == "source" else "translation"
         confidence = None if item.get("confidence") is None else finite(item["confidence"])
@@ -86,7 +86,7 @@ class MqmError:
 
 
 class Suggestion(NamedTuple):
-    """An error that was marked before a person began, and its fate."""
+    """A pre-filled error, and its fate."""
 
     error: MqmError
     fate: Fate
@@ -94,21 +94,21 @@ class Suggestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One person's rating of one translation.
+    """One annotator's rating of one translation.
 
     Attributes:
-        segment: with its position in the test set as label, as in the file; texts without markers and white space at
-            the end, of rows that disagree the most frequent ones.
-        rater: "" where the file does not say.
-        errors: in the file's order, those of the source side and those without a place among them.
-        lp: such as "en-de" where the file says it.
-        line: the first one of the file that has it; 0 if there is no file.
-        score: from 0 to 100, higher is better; None where nobody was asked for one, as in MQM.
-        marked: whether the person was asked to mark errors; without, no errors say nothing.
-        seconds: a pause counts as at most a minute.
-        suggested: the errors that were marked beforehand; None if the translation was shown without any.
-        added: how many of the errors were not there before in any form.
-        checks: attention checks that the person passed, and that the person saw.
+        segment: labelled by its position in the test set, as in the file; texts without markers and trailing white
+            space; if rows disagree, the most frequent texts.
+        rater: "" if the file does not specify it.
+        errors: in file order, including those in the source and those without a position.
+        lp: such as "en-de", if the file specifies it.
+        line: its first line in the file; 0 without a file.
+        score: from 0 to 100, higher is better; None if the protocol has no score, as in MQM.
+        marked: whether the protocol includes marking errors; otherwise, an empty list is not informative.
+        seconds: the time taken; a pause counts as at most a minute.
+        suggested: the pre-filled errors; None if the translation was shown without any.
+        added: the number of errors that are not based on a pre-filled one.
+        checks: numbers of attention checks passed and seen by the annotator.
         doc_segment: the segment's position in its document, as in the file.
     """
 
@@ -127,16 +127,16 @@ class Rating:
 
     @property
     def both(self) -> Annotation:
-        """The major and minor errors of the translation and the omissions; errors of the source itself are neither."""
+        """The major and minor errors of the translation and the omissions, without errors of the source itself."""
         return annotation_of_errors(e for e in self.errors if e.side == "translation" or is_omission(e.category))
 
     @property
     def annotation(self) -> Annotation:
-        """The major and minor errors of the translation, each as often as it was marked."""
+        """The major and minor errors of the translation, including duplicates."""
         return self.both.on("translation")
 
     def mqm(self, weights: str = "google") -> float:
-        """WMT's gold score: minus the penalties of all errors, those of the source and repeats too; 0 is best."""
+        """WMT's gold score: minus the penalties of all errors, including source errors and duplicates; 0 is best."""
         errors = [(fold_severity(error.severity), error.category) for error in self.errors]
         return weights_of(weights).total(ErrorSpan(0, 1, severity, kind) for severity, kind in errors if severity)
 
@@ -160,7 +160,7 @@ class Rating:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any], line: int, left_out: list[LeftOut]) -> Rating:
-        """The rating of one line; raises what `untrusted.reading` catches where it is none."""
+        """The rating of one line; for malformed lines, raises the exceptions that `untrusted.reading` handles."""
         source, translation = str(item["src"]), str(item["mt"])
         errors = []
         for one in item["errors"] or ():
@@ -193,8 +193,8 @@ class Rating:
 
 
 def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
-    """The major and minor errors that have a place or are omissions, with every repeat: spans, points where an error of
-    the translation has no characters, and `unplaced` where one of the source has none."""
+    """The annotation of the major and minor errors that have a position or are omissions, with duplicates: spans,
+    points for errors of the translation without characters, and `unplaced` for omissions without a position."""
     spans: list[ErrorSpan] = []
     points: list[Point] = []
     unplaced: list[Severity] = []
@@ -212,11 +212,11 @@ def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
 
 
 class LeftOut(NamedTuple):
-    """Something that the ratings leave out or change; equal reasons have one text.
+    """An item that was dropped or changed when reading ratings; equal reasons have the same text.
 
     Attributes:
-        line: of the file, from 1; 0 in a file that is not read line by line.
-        lp: the language pair, where the reader knows it.
+        line: the line in the file, from 1; 0 for a file that is not read line by line.
+        lp: the language pair, if known.
     """
 
     line: int
@@ -226,7 +226,7 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RatingData:
-    """The ratings of one file, in order of first appearance, and what was left out; iterates over ratings."""
+    """The ratings of one file, in order of first appearance, and the dropped items; iterates over ratings."""
 
     path: Path
     ratings: tuple[Rating, ...]
@@ -240,11 +240,11 @@ class RatingData:
 
     @property
     def lps(self) -> tuple[str, ...]:
-        """The language pairs that the file names, sorted."""
+        """The language pairs in the file, sorted."""
         return tuple(sorted({one.lp for one in self.ratings if one.lp}))
 
     def report(self) -> str:
-        """The number of ratings, and for each reason how much was left out, with the first lines."""
+        """The number of ratings, and for each reason the number of dropped items, with the first lines."""
         lines = [f"{self.path.name}: {number_of(len(self.ratings), 'rating')}"]
         for reason, count in Counter(item.reason for item in self.left_out).most_common():
             places = [str(item.line) for item in self.left_out if item.reason == reason]
@@ -253,7 +253,7 @@ class RatingData:
 
 
 def score_in_range(value: object) -> float:
-    """A score from 0 to 100; raises `InputError` for another one."""
+    """A score from 0 to 100; raises `InputError` for other values."""
     score = finite(value)
     if not 0 <= score <= 100:
         raise InputError(f"score {score:g}; people's scores go from 0 to 100")
@@ -261,8 +261,8 @@ def score_in_range(value: object) -> float:
 
 
 def check_comparable(ratings: Sequence[Rating]) -> None:
-    """Raise `InputError` where ratings of several campaigns cannot stand in one table: of several language pairs, some
-    with a score and some without, or of two translations of one segment by one system."""
+    """Raise `InputError` if ratings of several campaigns cannot be in one table: several language pairs, ratings with
+    and without scores, or two translations of a segment by one system."""
     if len(pairs := sorted({str(one.lp) for one in ratings})) > 1:
         raise InputError(f"ratings of {' and of '.join(pairs)}; report each language pair separately")
     by_errors = {one.score is None: f"{one.rater} rates {one.segment.system}" for one in ratings}
@@ -281,10 +281,10 @@ def check_comparable(ratings: Sequence[Rating]) -> None:
 
 
 def read_rating_lines(path: str | Path) -> RatingData:
-    """Read ratings as JSON lines of this module's form, plain or compressed.
+    """Read ratings in this module's JSON lines format, plain or compressed.
 
     Raises:
-        InputError: with the line, where it is not such an object or a span does not fit its translation.
+        InputError: a malformed line, or a span that does not fit its translation (with the line).
     """
     left_out: list[LeftOut] = []
     ratings = []
@@ -297,12 +297,12 @@ def read_rating_lines(path: str | Path) -> RatingData:
 
 
 def write_rating_lines(path: str | Path, ratings: Iterable[Rating]) -> None:
-    """Write ratings as JSON lines; compressed by suffix, and whole or not at all."""
+    """Write ratings as JSON lines, compressed by suffix, atomically."""
     with whole_file(path) as file:
         for rating in ratings:
             file.write(json_line(rating.to_json()))
 
 
 def is_rating_lines(line: str) -> bool:
-    """Whether a file that begins with this line holds ratings as JSON lines."""
+    """Whether a file with this first line contains ratings as JSON lines."""
     return line.lstrip().startswith("{") and re.search(r'"rater"\s*:', line) is not None

@@ -1,13 +1,14 @@
-"""WMT26's human evaluation: contrastive ESA, as the release has it.
+"""WMT26's human evaluation in its released format: contrastive ESA.
 
-annotations.json is Pearmut's log of a campaign for each language pair. The texts are in a folder: wmt26-genmt.jsonl, a
-document a line, and systems/NAME.jsonl with a translation of each. A document is cut at `</p>`, or behind the values of
-its JSON, into segments; annotators saw some systems' translations of all segments of a document.
+annotations.json contains Pearmut's logs, with one campaign per language pair. The texts are in a folder:
+wmt26-genmt.jsonl, with one document per line, and systems/NAME.jsonl with the translations. A document is split into
+segments after `</p>`, or after the values of its JSON; annotators saw the translations of some systems for all segments
+of a document.
 
 The rules are those of the task's own scripts (humeval/02a-filter_data.py, 02b-analyze_results.py and
-07-build_synthetic_references.py of wmt-conference/wmt26-general-mt): tutorials, attention checks, what was reset and
-scores of translations that were not shown are not ratings; users whose answers agree with the others' too little are
-left out; all other scores of a translation count, those that a user gave again too.
+07-build_synthetic_references.py of wmt-conference/wmt26-general-mt): tutorials, attention checks, reset answers and
+scores of translations that were not shown do not count as ratings; users with low agreement with the others are
+excluded; all other scores of a translation count, including repeated ones.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from mbr_esd_metric.adapters.ratings import LeftOut, MqmError, Rating, RatingDat
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.untrusted import json_objects, reading, text_of
 
-#: Between the parts of the names of documents and segments.
+#: Separator of the parts of document and segment names.
 _SEPARATOR = "_###_"
-#: What could be marked behind a translation.
+#: Tokens after a translation that could be marked.
 _TOKENS = ("[missing]", "[instructions fault]")
-#: What annotators' screens call people's translations -> their name among the references.
+#: Name of a human translation on annotators' screens -> its reference name.
 _PEOPLE = {"Human (from scratch)": "refA", "Human (postediting)": "refPE"}
 _ENDING = " with-reasoning"
-#: The least agreement of a user with the scores of all, the least screens of a user who is judged, and the least scores
-#: of a system that is used for it, less one.
+#: Minimum agreement of a user with the scores of all users, minimum number of screens for computing it, and one less
+#: than the minimum number of scores of a system used for it.
 _LEAST_AGREEMENT, _LEAST_SCREENS, _FEW_SCORES = 0.75, 3, 10
 _STRINGS = [re.compile(rf"{quote}(?:[^{quote}\\]|\\.)*{quote}") for quote in '"”“„']
 
 
 class _Document(NamedTuple):
-    """Its segments, its systems' translations, and its other fields, such as video, screenshot and instructions."""
+    """A document's segments, translations by system, and other fields, such as video, screenshot and instructions."""
 
     segments: tuple[str, ...]
     outputs: Mapping[str, str]
@@ -49,7 +50,7 @@ class _Document(NamedTuple):
 
 
 def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = ()) -> TestSetTexts:
-    """The documents that somebody rated, with all their systems' translations.
+    """The rated documents, with the translations of all systems.
 
     Args:
         path: annotations.json, plain or compressed.
@@ -96,11 +97,11 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
 
 
 def unreliable_users(by_user: Mapping[str, Sequence[Answer]]) -> list[str]:
-    """The users whose differences of scores fit too little to the systems' mean differences.
+    """The users whose score differences do not fit the mean differences of the systems.
 
     For two systems a and b on one screen, with the user's scores x_a and x_b, the fit is
     2^-((x_a - x_b - (m_a - m_b))^2 / (2 (v_a + v_b) + 1e-6)), where m and v are mean and variance of all scores of a
-    system that has more than ten. A user with three screens or more is left out if the mean fit is below 0.75.
+    system that has more than ten. Users with at least three screens are excluded if their mean fit is below 0.75.
     """
     scores: dict[str, list[float]] = defaultdict(list)
     for each in by_user.values():
@@ -147,7 +148,7 @@ def _documents(folder: Path, lps: Collection[str]) -> dict[str, dict[tuple[str, 
 
 
 def blocks_of(text: str, like: str | None = None) -> list[str]:
-    """The segments of a document: paragraphs up to `</p>`, values of JSON, or the whole; they are the text if joined.
+    """The segments of a document: paragraphs up to `</p>`, JSON values, or the whole text; joined, they equal the text.
 
     Args:
         like: the source of a translation, which determines its format.
@@ -161,7 +162,7 @@ def blocks_of(text: str, like: str | None = None) -> list[str]:
         return [text]
     cuts = [0, *ends, *([len(text)] if not ends or ends[-1] < len(text) else [])]
     blocks = [text[start:end] for start, end in pairwise(cuts)]
-    # Line ends belong to the block before them.
+    # Line ends belong to the preceding block.
     for at in range(1, len(blocks)):
         rest = blocks[at].lstrip("\n")
         blocks[at - 1] += blocks[at][: len(blocks[at]) - len(rest)]
@@ -170,7 +171,7 @@ def blocks_of(text: str, like: str | None = None) -> list[str]:
 
 
 def _ends_of_values(text: str) -> list[int]:
-    """Where each text that is a value ends, with the comma behind it; some systems write other quotation marks."""
+    """The end of each string value, including the comma after it; some systems use other quotation marks."""
     pattern = next((one for one in _STRINGS if one.search(text)), _STRINGS[0])
     ends = []
     for match in pattern.finditer(text):
@@ -187,7 +188,7 @@ def _segments(
     left_out: Counter[str],
     folder: Path,
 ) -> Iterator[tuple[SourceSegment, list[Rating]]]:
-    """The segments of the documents with a rating, in the order of the test set, and their ratings."""
+    """The segments of the rated documents, in the order of the test set, and their ratings."""
     rated: dict[tuple[str, str], dict[int, list[Answer]]] = defaultdict(lambda: defaultdict(list))
     for answer in chain.from_iterable(by_user.values()):
         identifier = str(answer.item["item_id"])
@@ -197,7 +198,7 @@ def _segments(
         if document is None or not int(place) < len(document.segments):
             raise InputError(f"segment {identifier} is not in {folder}/wmt26-genmt.jsonl")
         rated[domain, name][int(place)].append(answer)
-    # Screens leave the ending out of some names.
+    # Screens omit the suffix of some names.
     shown = {answer.code for each in by_user.values() for answer in each}
     full = {system for document in documents.values() for system in document.outputs} - shown
     names = {s: s.removesuffix(_ENDING) for s in full if s.removesuffix(_ENDING) in shown}
@@ -210,7 +211,7 @@ def _segments(
         for system, text in document.outputs.items():
             parts = blocks_of(text, "".join(document.segments))
             if len(parts) == len(document.segments) + 1 and not parts[-1]:
-                del parts[-1]  # a line end behind the last paragraph
+                del parts[-1]  # a line end after the last paragraph
             if len(parts) == len(document.segments):
                 blocks[names.get(system, system)] = parts
             else:

@@ -1,13 +1,13 @@
-"""Judged segments: what a model, or a person, says of a translation, and the JSON in which commands exchange it.
+"""Judged segments: translations with the annotation and score of a model or person, and their JSON format.
 
-A file of `score --to_json`, and of ``comet-score --to_json``, is one object; a system is named by its file::
+The output of `score --to_json`, like that of ``comet-score --to_json``, is one object; systems are named by file::
 
     {"mt.txt": [{"id", "line"?, "src", "mt", "ref"?, "COMET", "model", "signature", "corrected"?, "mqm"?,
                  "errors"?: [{"text", "confidence", "severity", "start", "end", "category", ...}], "refused"?,
                  "unsure"?, "data_warning"?, "omissions"?, "sentences"?, "error_free"?}, ...]}
 
-"COMET" is the score, null for a translation that was left out; "errors" are absent for a metric that marks none.
-The decisions of `decide` do not repeat the texts: `records.read_decided`.
+"COMET" is the score, null for a skipped translation; "errors" is absent for a metric without error spans. Decisions of
+`decide` do not contain the texts; see `records.read_decided`.
 """
 
 from __future__ import annotations
@@ -59,23 +59,23 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class JudgedSegment:
-    """A translation, and what a model or a person says of it.
+    """A translation, with the annotation and score of a model or person.
 
     Attributes:
-        annotation: its error spans; None if there is only a score, or the translation was left out.
-        input_score: the score that was given; higher is better. Our models and COMET's give one in [0, 1].
-        input_mqm: the MQM score that was given, in [-25, 0].
-        place: the location of the translation, with empty names where it is in no file.
+        annotation: its error spans; None if there is only a score, or the translation was skipped.
+        input_score: the given score; higher is better. Scores of our models and COMET's are in [0, 1].
+        input_mqm: the given MQM score, in [-25, 0].
+        place: the location of the translation, with empty names if it is not from a file.
         settings: model and signature, if known.
-        data_warning: the warning about the pair, such as "equal to its source".
-        parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
-        corrected: the translation with its corrections; None if the model gives none.
-        marks_source: whether the model marks omissions in the source, so that none found means none.
+        data_warning: the data warning of the pair, such as "equal to its source".
+        parts: the sentences, with scores in [0, 1], if they were annotated separately; otherwise ().
+        corrected: the corrected translation; None if the model does not correct.
+        marks_source: whether the model marks omissions in the source.
         unsure: as in `Decision`.
-        refused: the words of a server that will never answer.
-        reference: the reference that the metric had.
-        error_free: whether a model of error-free translations accepts it; None if none was applied.
-        raw_errors: the error spans as COMET's checkpoint gave them, which are written unchanged.
+        refused: the message of a server that rejected the request.
+        reference: the reference that the metric used.
+        error_free: whether it was classified as error-free; None if no classifier was applied.
+        raw_errors: the error spans returned by a COMET checkpoint, which are written unchanged.
     """
 
     segment: Segment
@@ -96,7 +96,7 @@ class JudgedSegment:
 
     @classmethod
     def of_decision(cls, segment: Segment, decision: Decision, **others: Any) -> JudgedSegment:
-        """The segment with its decision, which has no score where the translation was left out; `others` are further
+        """The segment with its decision, without a score if the translation was skipped; `others` are further
         fields."""
         values: dict[str, Any] = {"parts": decision.parts, "unsure": decision.unsure, **others}
         if math.isnan(decision.score):
@@ -105,26 +105,26 @@ class JudgedSegment:
 
     @property
     def errors(self) -> Annotation:
-        """The error spans, of which a translation that was left out has none."""
+        """The error spans; a skipped translation has none."""
         return EMPTY if self.annotation is None else self.annotation
 
     @property
     def name(self) -> str:
-        """The name of the segment in its file."""
+        """The id of the segment in its file."""
         return self.place.id or self.segment.label
 
     @property
     def score_or_nan(self) -> float:
-        """The score that was given, NaN if none was."""
+        """The given score; NaN if there is none."""
         return math.nan if self.input_score is None else self.input_score
 
     def words(self, span: ErrorSpan) -> str:
-        """The characters of one of its error spans."""
+        """The text of an error span."""
         return span.text_in(self.segment.source, self.segment.translation)
 
     def spans_json(self, side: Side = "translation") -> list[dict[str, Any]]:
-        """The error spans of a text in xCOMET's form: text, confidence, severity, start and end; then the category, and
-        correction, reason and agreement where a model corrects."""
+        """The error spans of a text in xCOMET's format: text, confidence, severity, start and end; then the category,
+        and correction, reason and agreement if the model corrects."""
         return [span_json(span, self.words(span)) for span in self.errors.on(side)]
 
     def to_json(self) -> dict[str, Any]:
@@ -149,8 +149,9 @@ class JudgedSegment:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any], number: int, file: str, system: str, path: Path) -> JudgedSegment:
-        """The segment of an object, the `number`-th of its system. A row without a score has that of its spans,
-        (25 + Score(E)) / 25. An error without characters is a point. Raises what `untrusted.reading` catches."""
+        """The segment of an object, the `number`-th of its system. The score defaults to that of its spans, (25 +
+        Score(E)) / 25. An error without characters becomes a point. Raises the exceptions that `untrusted.reading`
+        handles."""
         score, mqm = (None if row.get(key) is None else finite(row[key]) for key in ("COMET", "mqm"))
         annotation = None
         if "errors" in row and (row["errors"] or row.get("COMET", 0) is not None):
@@ -181,8 +182,8 @@ class JudgedSegment:
         )
 
     def of(self, segment: Segment) -> JudgedSegment:
-        """The rating of a segment whose texts have a byte order mark that those of the rating lack, or the other way
-        round: what has a place is moved. Of any other segment the same rating."""
+        """The rating applied to a segment whose texts may differ by a byte order mark: offsets are shifted. Otherwise
+        unchanged."""
         moves = {
             "translation": segment.translation.startswith(MARK) - self.segment.translation.startswith(MARK),
             "source": segment.source.startswith(MARK) - self.segment.source.startswith(MARK),
@@ -200,11 +201,11 @@ class JudgedSegment:
 
     @property
     def corrections(self) -> list[tuple[str, str]]:
-        """The words of the translation and of the corrected one in their order, as runs: "=" of both, "-" of the
-        translation alone, "+" of the corrected one alone; none where no span has a correction."""
+        """The word diff of the translation and the corrected translation: runs of common words ("="), deleted words
+        ("-") and inserted words ("+"); empty if no span has a correction."""
         if self.annotation is None or all(span.correction is None for span in self.annotation):
             return []
-        from mbr_esd_metric.core.corrections import corrected  # loads numpy
+        from mbr_esd_metric.core.corrections import corrected  # imports numpy
 
         old, new = _pieces(self.segment.translation), _pieces(corrected(self.segment.translation, self.annotation))
         runs: list[tuple[str, str]] = []
@@ -215,27 +216,27 @@ class JudgedSegment:
 
     @property
     def blank(self) -> bool:
-        """Whether nothing is translated although there is something to translate."""
+        """Whether the translation is blank and the source is not."""
         return is_untranslated(self.segment.source, self.segment.translation)
 
     @property
     def stored_mqm(self) -> float | None:
-        """The MQM score that does not come from spans: the input's own, or the lowest one for a blank translation whose
-        score is 0, as it has no character to mark."""
+        """The MQM score that is not derived from spans: the given one, or the lowest one for a blank translation with
+        score 0, which has no characters to mark."""
         lowest = self.input_score == 0 and self.blank and not self.annotation
         return weights_of("paper").floor if self.input_mqm is None and lowest else self.input_mqm
 
     @property
     def mqm(self) -> float | None:
-        """The MQM score that came with it, or that of its spans; None without either."""
+        """The given MQM score, or that of its spans; None without both."""
         if self.stored_mqm is not None:
             return self.stored_mqm
         return None if self.annotation is None else mqm_score(self.annotation)
 
     @property
     def estimated(self) -> bool:
-        """Whether the MQM score is not that of the spans, as where a model states it, or it is a mean over the
-        candidates; means over sentences, which are shown one by one, and blank translations aside."""
+        """Whether the MQM score differs from that of the spans, because it is stated by the model or a mean over
+        candidates; False for means over separately shown sentences and for blank translations."""
         if self.input_mqm is None or self.annotation is None or self.parts or self.blank:
             return False
         readings = self.annotation, self.annotation.with_spans(self.annotation)  # a span given twice counts once
@@ -244,15 +245,15 @@ class JudgedSegment:
 
     @property
     def score(self) -> float | None:
-        """The score that came with it, or that of its spans, in [0, 1]; None without either."""
+        """The given score, or that of its spans, in [0, 1]; None without both."""
         if self.input_score is not None:
             return self.input_score
         return None if self.mqm is None else unit_score(self.mqm)
 
 
 def span_json(span: ErrorSpan, words: str) -> dict[str, Any]:
-    """The JSON object of an error span with its words. A model wrote the category, and COMET prints and writes it
-    unchanged, so characters that UTF-8 lacks are removed here."""
+    """The JSON object of an error span with its text. The category is text of the model, which COMET prints and writes
+    unchanged, so characters that UTF-8 cannot encode are removed here."""
     return {
         "text": words,
         "confidence": span.confidence,
@@ -265,13 +266,13 @@ def span_json(span: ErrorSpan, words: str) -> dict[str, Any]:
 
 
 def write_judged(path: str | Path, systems: Mapping[str, Iterable[JudgedSegment]]) -> None:
-    """Write the segments of each system, by its file; whole or not at all."""
+    """Write the segments of each system, by file, atomically."""
     write_whole(path, json_text({file: [one.to_json() for one in rows] for file, rows in systems.items()}, indent=4))
 
 
 def read_judged(path: Path) -> list[JudgedSegment]:
-    """The segments of a file of `score` or ``comet-score``, system after system; `paths.short_names` names a system by
-    its file. Raises `InputError` with file, system and segment."""
+    """The segments in an output of `score` or ``comet-score``, system by system; systems get the `paths.short_names` of
+    their files. Raises `InputError` with file, system and segment."""
     data = read_json(path)
     if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):
         raise InputError(f"{path}: give a file of comet-score --to_json, an object with a list of segments a system")
@@ -287,7 +288,7 @@ def read_judged(path: Path) -> list[JudgedSegment]:
 
 
 def annotation_of(errors: Any, omissions: Any = ()) -> Annotation:
-    """The annotation of JSON objects of error spans and of omissions; an error without characters is a point."""
+    """The annotation from JSON objects of error spans and omissions; an error without characters becomes a point."""
     spans: list[Any] = [{**one, "side": "source"} for one in omissions or ()]
     points: list[Point] = []
     for error in errors or ():
@@ -300,6 +301,6 @@ def annotation_of(errors: Any, omissions: Any = ()) -> Annotation:
 
 
 def _pieces(text: str) -> list[str]:
-    """The words, marks and white space of a text, with numbers such as 4.500 whole."""
+    """The tokens of a text: words, punctuation and white space; numbers such as 4.500 are one token."""
     parts = re.split(r"(\d+(?:[.,]\d+)+)", text)
     return [piece for i, part in enumerate(parts) for piece in ([part] if i % 2 else pieces(part))]

@@ -1,4 +1,4 @@
-"""Paths that a user names: checked before any work, and shortened for people."""
+"""Paths given by the user: early checks, and short names for display."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from types import MappingProxyType
 
 from mbr_esd_metric.errors import InputError, OptionError
 
-#: Longest file name in bytes on usual file systems, less the ending of an unfinished file (".part").
+#: Maximum length of a file name in bytes on common file systems, minus the extension of unfinished files (".part").
 _LONGEST_NAME = 240
 
 
 def plain_name(path: str | Path) -> str:
-    """The file's name without the ending of a compression that `open_binary` reads."""
+    """The file's name without the extension of a compression that `open_binary` supports."""
     name = Path(path).name
     return name[: -len(ending)] if (ending := compression(path)) else name
 
 
 def file_name(name: str, what: str, ending: str = "") -> str:
-    """A safe file name, made from a name in data or from a user (of `what`, as messages say) and an ending.
-    `InputError` for a name that leads to another folder, that no file can have, or that is hidden in lists of files.
+    """A safe file name from a name in data or from the user (described by `what` in messages) and an extension. Raises
+    `InputError` for a name that leads to another folder, is not valid for a file, or is hidden.
     """
     whole = name + ending
     try:
@@ -41,7 +41,7 @@ def file_name(name: str, what: str, ending: str = "") -> str:
     return whole
 
 
-#: Endings of compressions and archives that are neither read nor written.
+#: Extensions of unsupported compressions and archives.
 _OTHER_COMPRESSIONS = (
     *(".7z", ".br", ".bz2", ".lz", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".xz", ".z", ".zip"),
     ".zstd",
@@ -49,8 +49,8 @@ _OTHER_COMPRESSIONS = (
 
 
 def compression(path: str | Path) -> str:
-    """The compression given by a file's extension: ".gz", ".zst", or "" of a plain file. `InputError` for another one,
-    which would be read as plain text. All files are read and written with it."""
+    """The compression by a file's extension: ".gz", ".zst", or "" for a plain file, for reading and writing all files.
+    Raises `InputError` for unsupported compressions, which would be read as plain text."""
     ending = Path(path).suffix.lower()
     if ending in _OTHER_COMPRESSIONS:
         raise InputError(f"{path}: {ending} is not supported; use .gz, .zst or an uncompressed file")
@@ -58,8 +58,8 @@ def compression(path: str | Path) -> str:
 
 
 def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Check, before any work, that a file can be written there and is none of the inputs, nor in an input's folder.
-    `InputError` if it is, if the folder does not exist or may not be written, or if the path is a folder."""
+    """Check early that an output can be written, and is not an input or inside an input folder. Raises `InputError`
+    otherwise, or if its folder does not exist or is not writable, or if the path is a folder."""
     compression(path)
     target = Path(path)
     if target.is_dir():
@@ -79,7 +79,7 @@ def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> 
 
 
 def check_folder(path: str | Path) -> None:
-    """Raise `InputError` where a path, or one above it, is a file and so no folder can be made."""
+    """Raise `InputError` if a path or a parent of it is a file, so that no folder can be created."""
     target = Path(path)
     existing = next(place for place in (target, *target.absolute().parents) if place.exists())
     if not existing.is_dir():
@@ -87,21 +87,21 @@ def check_folder(path: str | Path) -> None:
 
 
 def check_distinct(paths: Sequence[str], option: str = "") -> None:
-    """`OptionError`, with the second one, where a file is named twice. It would count twice."""
+    """Raise `OptionError`, with the duplicate, if a file is given twice, because it would count twice."""
     files = [Path(path).resolve() for path in paths]
     for at, path in enumerate(paths):
         if files[at] in files[:at]:
             raise OptionError(f"{option}{path} is given twice; name each file once")
 
 
-#: Endings that say what a file is. Any other one belongs to the name, such as that of a language.
+#: File type extensions. Any other extension, such as a language code, is part of the name.
 _KINDS = re.compile(
     r"(?<=.)\.(csv|gen|gz|jsonl?|m?xliff|mqxliff|pot?|sdlxliff|seg\.score|tmx|tsv|txt|xlf|zst)$", re.IGNORECASE
 )
 
 
 def name_of(path: str | Path) -> str:
-    """What a file is called in tables: "out" of out.json.gz, "bad" of bad.txt, and "bad.de" of bad.de."""
+    """A file's name in tables: "out" for out.json.gz, "bad" for bad.txt, and "bad.de" for bad.de."""
     name = Path(path).name
     while (shorter := _KINDS.sub("", name)) != name:
         name = shorter
@@ -109,8 +109,8 @@ def name_of(path: str | Path) -> str:
 
 
 def short_names(paths: Iterable[str | Path]) -> list[str]:
-    """A name for each file, different for different paths: its `name_of` if no other file has it, else the whole file
-    name, or as many folders in front as needed to tell files apart."""
+    """A unique name for each file: its `name_of` if no other file has it, otherwise the full file name, with as many
+    parent folders as needed."""
     forms: list[list[str]] = []
     for path in paths:
         *folders, file = Path(path).parts or (str(path),)
@@ -120,9 +120,9 @@ def short_names(paths: Iterable[str | Path]) -> list[str]:
 
 
 def system_names(systems: Sequence[tuple[str, str]], given: Mapping[str, str] = MappingProxyType({})) -> list[str]:
-    """A name for each (file, system in it), different for different ones: the system's own, where nothing else is
-    called so; else the file's, if it has only this system, or both. Files with a `given` name have this one.
-    `InputError` for two that no file tells apart."""
+    """A unique name for each (file, system in it): the system's name, if unique; otherwise the file's name if it has
+    only this system, or both. A `given` name of a file overrides its name. Raises `InputError` if names cannot be made
+    unique."""
     paths = dict.fromkeys(path for path, _ in systems)
     files = dict(zip(paths, short_names(paths), strict=True))
     sizes = Counter(path for path, _ in systems)
@@ -140,14 +140,14 @@ def system_names(systems: Sequence[tuple[str, str]], given: Mapping[str, str] = 
 
 
 def _distinct(forms: Sequence[Sequence[str]]) -> list[str]:
-    """Of the forms of each name the first that no other name has, or the last."""
+    """For each name, the first of its forms that no other name has, or else the last."""
     counts = Counter(form for names in forms for form in set(names))
     return [next((form for form in names if counts[form] == 1), names[-1]) for names in forms]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPath:
-    """An input file, and its name in tables: by default that of `name_of`."""
+    """An input file, and its name in tables, by default `name_of`."""
 
     path: Path
     name: str | None = None
@@ -165,7 +165,7 @@ class NamedPath:
 
 
 def tell_apart(sources: Sequence[NamedPath]) -> list[NamedPath]:
-    """The sources, with longer names for files that would get the same name."""
+    """The sources, with longer names for files that would otherwise have the same name."""
     names = iter(short_names([source.path for source in sources if source.name is None]))
     named = [source if source.name is not None else replace(source, name=next(names)) for source in sources]
     return [old if old.label == new.label else new for old, new in zip(sources, named, strict=True)]

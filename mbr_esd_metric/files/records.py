@@ -1,31 +1,32 @@
-"""Files of candidates and of decisions: JSON lines, plain, gzip (`.gz`) or Zstandard (`.zst`) by suffix.
+"""Files of candidates and decisions: JSON lines, plain or, by suffix, compressed with gzip (`.gz`) or Zstandard
+(`.zst`).
 
-Candidates, a line a segment::
+Candidates, one segment per line::
 
     {"id": "7", "system"?, "lp"?, "src": "...", "mt": "...", "format"?, "decision"?: {"rule": "mbr", ...},
      "candidates": [{"text": "...", "logprob": -9.1, "truncated"?, "tokens"?, "annotator"?, "format"?}, ...]}
 
-`lp` is the language pair that the prompt named, `format` the answer format of the texts (by default JSON), and
-`decision` the options by which they are decided. A candidate may name its `annotator`, the model or person that it is
-from, and a `format` of its own; in the place of its text it may have the `error_spans` and `omissions` of a decision,
-with their offsets. An only candidate may have ``"tokens": [[bytes, log-probability],
-...]``, of which confidences of its spans are made. The `*.gen.json` of the authors' released code, one object
-``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
+`lp` is the language pair in the prompt, `format` the answer format of the texts (default: JSON), and `decision` the
+decision options. A candidate may have an `annotator`, the model or person that produced it, and its own `format`;
+instead of a text, it may have the `error_spans` and `omissions` of a decision, with offsets. A single candidate may
+have ``"tokens": [[bytes, log-probability], ...]``, for the confidences of its spans. The `*.gen.json` of the paper's
+released code, one object ``{system: [[[text, logprob, mt, src], ...], ...]}``, is also supported. Decisions, one
+segment per line::
 
     {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "error_spans": [{"start", "end", "severity", "category",
      "text", "confidence", "correction"?, "reason"?, "agreement"?, "ambiguous"?}], "corrected"?, "omissions"?,
      "expected_utility", "valid", "distinct", "invalid", "unsure"?, "signature"?}
 
 `score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `corrected` the
-translation with its corrections. `expected_utility` is that of the chosen candidate. Memory holds one segment of JSON
-lines, and a whole `*.gen.json`.
+translation with its corrections. `expected_utility` is that of the chosen candidate. JSON lines are read one segment at
+a time, a `*.gen.json` completely.
 
-Files name their segments differently. So records belong to the translation with their source and translation, but for
-white space at the end, and by system:
+Segment ids differ between files, so records are matched to translations by source and translation, ignoring trailing
+white space, and by system:
 
-* A record with a system that the other side knows belongs to that system's translation only.
-* A record without a system, or with one that the other side does not know (such as a file's name), belongs to every
-  translation with its texts, unless a record names the translation's own system.
+* If the other side has the record's system, the record only matches the translation of this system.
+* A record without a system, or with one that the other side lacks (such as a file name), matches every translation with
+  the same texts, unless there is a record for the translation's own system.
 * If a system has the same pair of texts several times, the k-th pair gets the k-th record, and later pairs the last.
 """
 
@@ -57,7 +58,7 @@ _T = TypeVar("_T")
 
 
 class Join(Generic[_T]):
-    """The records of one side, by translation; `systems` are those that the other side knows."""
+    """The records of one side, by translation; `systems` are the systems of the other side."""
 
     def __init__(self, records: Iterable[tuple[Segment, _T]], systems: Collection[str]) -> None:
         self._records: dict[tuple[str, str, str], list[_T]] = {}
@@ -67,7 +68,7 @@ class Join(Generic[_T]):
             self._records.setdefault((system, *place.compared_texts), []).append(record)
 
     def all_of(self, place: Segment) -> Sequence[_T]:
-        """All records that may belong to a translation, in order."""
+        """All records that match a translation, in order."""
         return self._records.get((place.system, *place.compared_texts)) or self._records.get(
             ("", *place.compared_texts), []
         )
@@ -85,12 +86,12 @@ class Join(Generic[_T]):
 
 @dataclass(frozen=True, slots=True)
 class CandidateRecord:
-    """The candidates of one segment, as they stand in a file.
+    """The candidates of one segment, as in a file.
 
     Attributes:
-        segment: its label is the id in the file; in a released-code file its number in its system, from 1.
-        columns: the candidates: each has a text, or an annotation.
-        decision, lp: None where the file does not say it.
+        segment: its label is the id in the file; for the released code's files, its number in its system, from 1.
+        columns: the candidates, each with a text or an annotation.
+        decision, lp: None if the file does not contain them.
     """
 
     segment: Segment
@@ -100,7 +101,7 @@ class CandidateRecord:
 
     @property
     def texts(self) -> Sequence[str]:
-        """The model's answer of each candidate; `InputError` for one that has error spans in its place."""
+        """The text of each candidate; raises `InputError` for one that has error spans instead."""
         if None in self.columns.texts:
             raise InputError(f"{self.label} has a candidate with error spans; a model's answers are required")
         return cast("Sequence[str]", self.columns.texts)
@@ -112,7 +113,7 @@ class CandidateRecord:
 
     @property
     def label(self) -> str:
-        """The segment's name in messages."""
+        """The segment's name for messages."""
         segment = self.segment
         return f"segment {segment.label!r}" + (f" of system {segment.system!r}" if segment.system else "")
 
@@ -178,13 +179,13 @@ class CandidateRecord:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord:
-    """The decision for one segment, as stored in a file: fields of `Decision`, and beside them
+    """The decision for one segment, as stored in a file. In addition to fields of `Decision`:
 
     Attributes:
-        id, system: of the candidates' record.
-        texts: the words of each span.
-        corrected: the translation with the corrections of its spans; None where no span has one.
-        signature: what the decision depends on; older files lack it.
+        id, system: those of the candidates' record.
+        texts: the text of each span.
+        corrected: the corrected translation; None if no span has a correction.
+        signature: the signature of the decision; absent in older files.
     """
 
     id: str
@@ -205,7 +206,7 @@ class DecisionRecord:
 
     @classmethod
     def of(cls, record: CandidateRecord, decision: Decision, signature: Signature | None = None) -> DecisionRecord:
-        """The record of a decision on the candidates of a record."""
+        """The record of a decision for a candidates record."""
         segment = record.segment
         texts = _words(decision.annotation, segment)
         same = {field.name: getattr(decision, field.name) for field in fields(cls) if hasattr(decision, field.name)}
@@ -252,21 +253,21 @@ class DecisionRecord:
 
 
 def read_candidates(path: str | Path) -> Iterator[CandidateRecord]:
-    """The records of a candidates file, JSON lines or the released code's `*.gen.json`, in order; an `InputError` names
-    the file, the line (or system and segment), and what is wrong."""
+    """The records of a candidates file, JSON lines or the released code's `*.gen.json`, in order. Raises `InputError`
+    with the file, the line (or system and segment), and the problem."""
     for where, value in raw_records(path):
         yield candidate_record(where, value)
 
 
 def candidate_record(where: str, value: bytes | list[Any]) -> CandidateRecord:
-    """The record of one item of `raw_records`; an `InputError` begins with `where`."""
+    """The record of one item of `raw_records`; `InputError` messages start with `where`."""
     with reading(where):
         return CandidateRecord.from_json(parse_strict_json(value)) if isinstance(value, bytes) else _released(*value)
 
 
 def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
-    """The place of each record ("FILE, line 3"), and its content, which `candidate_record` still has to check, in
-    another process perhaps. `InputError` for one JSON value over several lines, as COMET writes it, or another
+    """The place of each record ("FILE, line 3") and its content, which `candidate_record` validates later, possibly in
+    another process. Raises `InputError` for a JSON value over several lines, as written by COMET, or a malformed
     `*.gen.json`."""
     if plain_name(path).endswith(".gen.json"):
         systems = read_json(path)
@@ -288,7 +289,7 @@ def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
 
 
 def read_decisions(path: str | Path) -> Iterator[DecisionRecord]:
-    """The records of a decisions file, in order; an `InputError` names the file, the line and what is wrong."""
+    """The records of a decisions file, in order. Raises `InputError` with the file, the line and the problem."""
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
@@ -298,11 +299,11 @@ def read_decisions(path: str | Path) -> Iterator[DecisionRecord]:
 
 
 def read_decided(path: Path, texts: Mapping[tuple[str, str], Segment], elsewhere: str) -> list[JudgedSegment]:
-    """The translations of a file of decisions, which does not repeat them; `texts` has them by system and name.
+    """The judged translations of a decisions file, which does not contain the texts; `texts` has them by system and id.
 
     Raises:
-        InputError: a decision without its translation in `texts`, with the words `elsewhere` that say what to give; or
-            with error spans that do not fit it.
+        InputError: a decision whose translation is not in `texts` (the message ends with `elsewhere`), or whose error
+            spans do not fit it.
     """
     result = []
     for record in read_decisions(path):
@@ -320,7 +321,7 @@ def read_decided(path: Path, texts: Mapping[tuple[str, str], Segment], elsewhere
 
 
 def _misplaced(record: DecisionRecord, text: Segment) -> str | None:
-    """Which error span of a decision does not stand in the text where it says."""
+    """A message about the first error span of a decision that does not match the text at its offsets, or None."""
     for span, words in zip(record.annotation, record.texts, strict=True):
         if words and words != span.text_in(text.source, text.translation):
             whole = text.translation if span.side == "translation" else text.source
@@ -329,14 +330,14 @@ def _misplaced(record: DecisionRecord, text: Segment) -> str | None:
 
 
 def write_records(path: str | Path, records: Iterable[CandidateRecord | DecisionRecord]) -> None:
-    """Write records as JSON lines; compressed by suffix, and whole or not at all."""
+    """Write records as JSON lines, compressed by suffix, atomically."""
     with whole_file(path) as file:
         for record in records:
             file.write(json_line(record.to_json()))
 
 
 def json_line(value: Mapping[str, Any]) -> bytes:
-    """One line of JSON, as `json_text`."""
+    """One line of JSON; see `json_text`."""
     return json_text(value).encode() + b"\n"
 
 
@@ -348,7 +349,7 @@ def read_recalibration(path: str | Path) -> Recalibration:
 
 
 def write_recalibration(path: str | Path, recalibration: Recalibration) -> None:
-    """Write it, whole or not at all."""
+    """Write a recalibration atomically."""
     write_whole(path, json.dumps(recalibration.to_json(), indent=1) + "\n")
 
 
@@ -364,11 +365,11 @@ def _released(system: str, number: int, candidates: object) -> CandidateRecord:
     texts, logprobs = tuple(item[0] for item in candidates), tuple(item[1] for item in candidates)
     _check_logprobs(logprobs)
     columns = CandidateColumns(texts, logprobs, (False,) * len(texts))
-    return CandidateRecord(Segment(src, mt, str(number), system), columns, {"location": "first"})  # as that code does
+    return CandidateRecord(Segment(src, mt, str(number), system), columns, {"location": "first"})  # as released
 
 
 def _check_logprobs(values: tuple[object, ...]) -> None:
-    # NaN alone does not equal itself.
+    # Only NaN differs from itself.
     if not set(map(type, values)) <= {float, int, type(None)} or not all(map(operator.eq, values, values)):
         raise InputError("a candidate's logprob must be a number, or null if unknown")
     if {math.inf, -math.inf} & set(values):
@@ -390,7 +391,7 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
 
 
 def _candidate(value: Mapping[str, Any], form: str | None) -> Candidate:
-    """A candidate that may name its annotator and format, and have error spans in the place of its text."""
+    """A candidate, optionally with annotator and format, and with error spans instead of a text."""
     spans = "error_spans" in value
     if spans and "text" in value:
         raise InputError('both "text" and "error_spans" are present; give only one')
@@ -411,7 +412,7 @@ def _annotation(value: Mapping[str, Any]) -> Annotation:
 
 
 def _words(annotation: Annotation, segment: Segment) -> tuple[str, ...]:
-    """The words of each span."""
+    """The text of each span."""
     return tuple(span.text_in(segment.source, segment.translation) for span in annotation)
 
 
@@ -453,7 +454,7 @@ _KINDS = {str: "a string", int: "a whole number", float: "a number", list: "a li
 
 
 def _typed(value: Mapping[str, Any], key: str, kind: type, optional: bool = False) -> Any:
-    """The value of a key, of that type (a whole number is a number too); None where an optional one is missing."""
+    """The value of a key, which must have this type (an int is also a float); None if an optional key is missing."""
     one = value.get(key)
     if (one is None and optional) or type(one) is kind or (kind is float and type(one) is int):
         return one

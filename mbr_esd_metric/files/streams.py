@@ -1,4 +1,4 @@
-"""Files, compressed by suffix, read line by line and written whole or not at all, by one at a time."""
+"""Files compressed by suffix: reading line by line, atomic writing, and lock files."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from mbr_esd_metric.errors import InputError, require
 from mbr_esd_metric.files.paths import compression
 
 _CHUNK = 1 << 20
-#: Seconds to wait for another writer, whose workers may need a moment to end after a kill.
+#: Seconds to wait for another writer, whose workers may need a moment to end after being killed.
 WAIT_SECONDS = 2.0
 
 
 def numbered_lines(path: str | Path, *, with_mark: bool = False) -> Iterator[tuple[int, str]]:
-    """(number from 1, text without its line end) of each line of a UTF-8 file, plain or compressed; with its byte order
-    mark, if it has one, only where that is asked for.
+    """(number from 1, text without its line end) of each line of a UTF-8 file, plain or compressed; a byte order mark
+    is only included on request.
 
     Raises:
-        InputError: as `whole_lines`, or a carriage return inside a line (with the line). Python, and so COMET and WMT's
-            toolkit, take one for a line end, and would read more lines than there are.
+        InputError: see `whole_lines`; or a carriage return inside a line (with the line). Python, and so COMET and
+            WMT's toolkit, treat it as a line end, and would read too many lines.
     """
     for number, line in whole_lines(path, with_mark=with_mark):
         text = line.removesuffix("\n").removesuffix("\r")
@@ -44,8 +44,8 @@ def numbered_lines(path: str | Path, *, with_mark: bool = False) -> Iterator[tup
 
 
 def whole_lines(path: str | Path, *, with_mark: bool = False) -> Iterator[tuple[int, str]]:
-    """(number from 1, text with its line end) of each line of a file, as `numbered_lines`; `InputError` for no such
-    file, or bytes that are not UTF-8."""
+    """(number from 1, text with its line end) of each line of a file; see `numbered_lines`. Raises `InputError` for a
+    missing file, or bytes that are not UTF-8."""
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
             if number == 1 and (
@@ -65,8 +65,8 @@ def whole_lines(path: str | Path, *, with_mark: bool = False) -> Iterator[tuple[
 
 
 def read_segments(path: str | Path) -> list[str]:
-    """One segment a line, without surrounding white space, as ``comet-score`` reads them; some may be empty.
-    `InputError` also for a file without a line."""
+    """One segment per line, without surrounding white space, as in ``comet-score``; segments may be empty. Raises
+    `InputError` also for an empty file."""
     segments = [text.strip() for _, text in numbered_lines(path)]
     if not segments:
         raise InputError(f"{path} is empty; give one segment per line")
@@ -75,11 +75,11 @@ def read_segments(path: str | Path) -> list[str]:
 
 @contextmanager
 def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
-    """The file's content, decompressed by suffix; of "-" standard input. What the shell gives on a descriptor, such as
-    a pipe, is read once and kept for who reads it again.
+    """The file's content, decompressed by suffix; "-" is standard input. Pipes and other streams are read once, and
+    their content is kept for later calls.
 
     Raises:
-        InputError: no such file, a folder, a compression that is not read, or a damaged one.
+        InputError: a missing file, a folder, an unsupported compression, or a damaged compressed file.
         MissingDependencyError: a `.zst` file without the package zstandard.
     """
     ending = compression(path)
@@ -97,13 +97,13 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The whole content of a file; raises as `open_binary`."""
+    """The whole content of a file; raises the exceptions of `open_binary`."""
     with open_binary(path) as file:
         return file.read()
 
 
 def _raw(path: str | Path) -> IO[bytes]:
-    """The file as it is stored. What can be read once is kept."""
+    """The file without decompression; the content of streams is kept."""
     name = str(path)
     if name == "-" or name.startswith("/dev/fd/"):
         return io.BytesIO(_content(sys.stdin, None if name == "-" else name))
@@ -117,11 +117,9 @@ def _content(stream: TextIO, path: str | None = None) -> bytes:
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write, compressed by suffix. It gets its name when it is complete; a failure leaves the old file.
-
-    Until then it has a name that nobody can foresee, in the same folder. What is not a regular file, such as a pipe, is
-    written to directly, and the file behind a symbolic link is replaced, not the link. `InputError` for a name of
-    another compression.
+    """A file to write, compressed by suffix. It is written under an unpredictable temporary name in the same folder,
+    and renamed when complete; a failure leaves the old file. Pipes and other special files are written directly, and
+    for a symbolic link, its target is replaced. Raises `InputError` for an unsupported compression.
     """
     target, ending = Path(path), compression(path)
     if target.exists() and not target.is_file():
@@ -139,7 +137,7 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     except BaseException as error:
         part.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)  # a full disk names none
+            error.filename = str(path)  # errors of a full disk have no file name
         raise
 
 
@@ -154,13 +152,13 @@ def _compressed(file: IO[bytes], ending: str) -> AbstractContextManager[IO[bytes
 
 
 def write_whole(path: str | Path, text: str) -> None:
-    """Write a text as UTF-8 by `whole_file`; an unpaired surrogate is written as its number."""
+    """Write a text as UTF-8 with `whole_file`; unpaired surrogates are escaped."""
     with whole_file(path) as file:
         file.write(text.encode(errors="backslashreplace"))
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """JSON that UTF-8 can hold: lone surrogates, which it has not, are escaped. `ValueError` for NaN and infinity."""
+    """JSON that can be encoded as UTF-8: unpaired surrogates are escaped. Raises `ValueError` for NaN and infinity."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     return text.encode(errors="backslashreplace").decode()
 
@@ -182,7 +180,7 @@ def _zstandard() -> Any:
 
 
 def file_digest(path: str | Path) -> bytes:
-    """SHA-256 of a file as it is stored, however large; of "-" that of standard input."""
+    """SHA-256 of a stored file of any size; "-" is standard input."""
     digest = hashlib.sha256()
     with _raw(path) as file:
         while block := file.read(1 << 22):
@@ -192,8 +190,8 @@ def file_digest(path: str | Path) -> bytes:
 
 @contextmanager
 def locked(path: str | Path, what: str) -> Iterator[None]:
-    """A lock file of one holder at a time, which the system releases however a process ends. `InputError`, with `what`
-    is written, where another process, or another place in this one, holds it."""
+    """An exclusive lock file, which the system releases when the process ends. Raises `InputError`, with `what` is
+    being written, if another process, or other code in this one, holds it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, timeout=WAIT_SECONDS)
@@ -206,5 +204,5 @@ def locked(path: str | Path, what: str) -> Iterator[None]:
     try:
         yield
     finally:
-        Path(path).unlink(missing_ok=True)  # while it is held: who waits for it sees that it is gone
+        Path(path).unlink(missing_ok=True)  # remove it while locked, so that waiting processes notice
         lock.release()

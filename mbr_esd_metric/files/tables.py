@@ -1,4 +1,4 @@
-"""Tables as text: rows and cells, quoted as CSV or not."""
+"""Tables as text: rows and cells, with or without CSV quoting."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Row:
     """A row of a table.
 
     Attributes:
-        line: the number of its last line; a quoted cell may have line ends.
-        cells: their texts; none of a blank line.
-        raw: the cells as the file writes them, with their quotation marks.
+        line: the number of its last line; quoted cells may contain line ends.
+        cells: the texts of the cells; empty for a blank line.
+        raw: the cells as written in the file, with quotation marks.
         end: the line end, "" if the file ends without one.
     """
 
@@ -35,9 +35,9 @@ class Row:
 
 
 def quoted_rows(path: str | Path, text: str, delimiter: str) -> Iterator[Row]:
-    """The rows of a text whose cells are quoted as in CSV (RFC 4180). Unlike Python's reader it knows what the file
-    writes, has no longest cell, and takes a carriage return in quotes. `InputError`, with the line in `path`, for
-    quotation marks that do not fit, or a carriage return outside of them."""
+    """The rows of a text with CSV quoting (RFC 4180). Unlike Python's reader, it preserves the raw cells, does not
+    limit their length, and accepts carriage returns in quotes. Raises `InputError`, with `path` and line, for
+    unbalanced quotation marks, or a carriage return outside quotes."""
     between = re.escape(delimiter)
     cell = re.compile(rf'("[^"]*(?:""[^"]*)*"|[^"{between}\r\n][^{between}\r\n]*|)({between}|\r?\n|\Z)')
     at, line, raw = 0, 1, list[str]()
@@ -57,8 +57,8 @@ def quoted_rows(path: str | Path, text: str, delimiter: str) -> Iterator[Row]:
 
 
 def table_rows(path: str | Path, delimiter: str, quoted: bool | None = None) -> Iterator[Row]:
-    """The rows of a table; whether its cells are quoted as in CSV is by default what `is_quoted` says. Raises as
-    `numbered_lines` or `quoted_rows` does."""
+    """The rows of a table; `is_quoted` decides by default whether it has CSV quoting. Raises the exceptions of
+    `numbered_lines` or `quoted_rows`."""
     if is_quoted(path, delimiter) if quoted is None else quoted:
         yield from quoted_rows(path, whole_text(path), delimiter)
         return
@@ -68,15 +68,15 @@ def table_rows(path: str | Path, delimiter: str, quoted: bool | None = None) -> 
 
 
 def whole_text(path: str | Path) -> str:
-    """The text of a file; raises as `whole_lines` does."""
+    """The text of a file; raises the exceptions of `whole_lines`."""
     return "".join(line for _, line in whole_lines(path))
 
 
 def table_cells(
     path: str | Path, delimiter: str, needed: Iterable[str], quoted: bool | None = None
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """(line number, column -> cell) of each row of a table with a header; `InputError` also for a missing column or a
-    row of another length."""
+    """(line number, column -> cell) of each row of a table with a header. Raises `InputError` also for a missing
+    column, or a row of a different length."""
     rows = table_rows(path, delimiter, quoted)
     header = next((row.cells for row in rows), [])
     if missing := [name for name in needed if name not in header]:
@@ -90,15 +90,14 @@ def table_cells(
 
 
 def quoted_cell(text: str, delimiter: str = ",", always: bool = False) -> str:
-    """A text as a cell of CSV, in quotation marks where it needs them."""
+    """A text as a CSV cell, with quotation marks if needed."""
     return '"' + text.replace('"', '""') + '"' if always or set(text) & {delimiter, '"', "\r", "\n"} else text
 
 
 def is_quoted(path: str | Path, delimiter: str = "\t") -> bool:
-    """Whether the cells of a table are quoted as in CSV; else a quotation mark is a character, as in Google's files.
-
-    They are if every cell of the header is in quotes; if some cell has doubled quotes between quotes and no cell
-    contradicts it; or if lines have different numbers of cells, and the rows that CSV makes of them have not.
+    """Whether a table has CSV quoting; otherwise quotation marks are literal, as in Google's files. It does if every
+    header cell is quoted; if some cell has doubled quotes inside quotes and no cell contradicts CSV quoting; or if the
+    numbers of cells differ between lines, but not between the rows parsed as CSV.
     """
     text = whole_text(path)
     lines = [line.removesuffix("\n").removesuffix("\r") for line in text.split("\n")]

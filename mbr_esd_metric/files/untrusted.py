@@ -1,6 +1,6 @@
-"""Read untrusted JSON and YAML: returns a value or raises `InputError` with the reason.
+"""Parse untrusted JSON and YAML: return a value or raise `InputError` with the reason.
 
-Not msgspec: it takes the last of a key that is given twice, so that one reader would see another value than the next.
+msgspec is not used, because it accepts duplicate keys (the last one wins), which other parsers may read differently.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.messages import printable
 
-#: The most digits of a whole number: any that is shorter can become a float.
+#: Maximum number of digits of an integer, so that it can be converted to a float.
 _DIGITS = 300
-#: The most bytes of a YAML file, and characters of a key or value.
+#: Maximum numbers of bytes of a YAML file, and of characters of a key or value.
 LARGEST_YAML = 1 << 16
 _LONGEST_VALUE = 1000
 
 
 class _NoJson(ValueError):
-    """JSON that Python's decoder would let pass."""
+    """Invalid JSON that Python's decoder accepts."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -50,10 +50,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_whole, parse_c
 
 
 def parse_strict_json(text: str | bytes, *, writable: bool = False) -> Any:
-    """The value of a JSON text. A `writable` one has texts for files, which hold no half of a surrogate pair.
+    """The value of a JSON text. With `writable`, strings must not contain unpaired surrogates, so that they can be
+    written to files.
 
     Raises:
-        InputError: no UTF-8 or JSON, nested too deeply, a key given twice, NaN, or a number of more than 300 digits.
+        InputError: invalid UTF-8 or JSON, too deep nesting, duplicate keys, NaN, or a number of more than 300 digits.
     """
     try:
         value = _DECODER.decode(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
@@ -72,14 +73,14 @@ def parse_strict_json(text: str | bytes, *, writable: bool = False) -> Any:
 
 
 def read_json(path: str | Path, *, writable: bool = False) -> Any:
-    """The value of a JSON file, plain or compressed. `InputError`, with the path, where it is not strict JSON."""
+    """The value of a JSON file, plain or compressed. Raises `InputError`, with the path, if it is not strict JSON."""
     text = "\n".join(line for _, line in numbered_lines(path))
     with reading(str(path)):
         return parse_strict_json(text, writable=writable)
 
 
 def json_objects(path: str | Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
-    """The place ("FILE, line 3"), the number of the line and the object of each line that is not blank."""
+    """The place ("FILE, line 3"), the line number and the object of each non-blank line."""
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
@@ -93,7 +94,7 @@ def json_objects(path: str | Path) -> Iterator[tuple[str, int, Mapping[str, Any]
 
 @contextmanager
 def reading(where: str) -> Iterator[None]:
-    """Turn what goes wrong with the content of a line into an `InputError` that begins with its place."""
+    """Convert exceptions about the content of a line to `InputError`, with its place at the start of the message."""
     try:
         yield
     except KeyError as error:
@@ -102,12 +103,12 @@ def reading(where: str) -> Iterator[None]:
         raise InputError(f"{where}: {error}") from None
 
 
-#: A number as JSON and people write it: no underscore, and no digits of other scripts, which `float` takes.
+#: A number as in JSON: without underscores or digits of other scripts, which `float` accepts.
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def finite(value: object) -> float:
-    """A finite number, of JSON or written as a text; else an `InputError`."""
+    """A finite number, given as a number or text; otherwise raises `InputError`."""
     written = isinstance(value, str) and len(value) <= _DIGITS and _NUMBER.fullmatch(value.strip(" "))
     number = math.nan
     if written or (isinstance(value, int | float) and not isinstance(value, bool)):
@@ -119,8 +120,8 @@ def finite(value: object) -> float:
 
 
 def text_of(item: Mapping[str, Any], key: str) -> str:
-    """A name or text of an object; a number is taken as it is written. `KeyError` where there is none, `InputError` for
-    another kind."""
+    """A string in an object; numbers are converted to text. Raises `KeyError` if the key is missing, `InputError` for
+    other types."""
     value = item[key]
     if isinstance(value, str):
         return value
@@ -130,13 +131,12 @@ def text_of(item: Mapping[str, Any], key: str) -> str:
 
 
 def read_flat_yaml(path: Path) -> dict[str, str | None]:
-    """Key -> value of a YAML file with a key and a plain value a line, such as a model folder's ``hparams.yaml``.
-
-    Values are text: numbers as they are written, "true" and "false" in lower case, null as None. YAML makes no value of
-    the file, so no tag calls a converter, and no alias is expanded.
+    """Key -> value of a YAML file with one key and plain value per line, such as a model folder's ``hparams.yaml``.
+    Values are text: numbers as written, "true" and "false" in lower case, null as None. No YAML values are constructed,
+    so tags do not call converters, and aliases are not expanded.
 
     Raises:
-        InputError: no file of UTF-8, too large, no YAML, or anything but keys with plain values; names file and key.
+        InputError: not UTF-8, too large, invalid YAML, or anything except keys with plain values (with file and key).
     """
     import yaml
 

@@ -33,7 +33,7 @@ def test_the_forms_say_the_same(path: Path) -> None:
     ratings = {(one.segment.system, one.segment.label): (one.errors, one.score, one.rater) for one in human}
     assert (ratings, len(human)) == (EXPECTED, len(EXPECTED))
     assert data.lps == ("en-cs",)
-    missing = LeftOut(human.ratings[-1].line, "error that is missing from the translation: has no span", "en-cs")
+    missing = LeftOut(human.ratings[-1].line, "error of text missing from the translation: has no span", "en-cs")
     challenge = [LeftOut(6, "row of a challenge set", "en-cs")] if path == TABLE else []
     assert sorted(human.left_out) == [missing, *challenge]
     assert (data.segments[0].outputs.get("refA") == "Kočka seděla tam.") == (path != WMT24)
@@ -62,12 +62,16 @@ def test_of_what_a_person_rated_several_times_the_last_counts(tmp_path: Path) ->
     (human,) = read_esa([path]).human
     scores = [one.score for one in human if (one.segment.system, one.segment.label) == ("Alpha", "0")]
     assert scores == [60.0]
-    lines = [item.line for item in human.left_out if "gave anew: the last one counts" in item.reason]
+    lines = [
+        item.line
+        for item in human.left_out
+        if "repeated annotation by the same person: the last one counts" in item.reason
+    ]
     assert lines == [2, 3]
     # In another file it is another annotation.
     assert [data.ratings[0].score for data in read_esa([path, WMT24]).human] == [60.0, 95.0]
     path.write_text(WMT24.read_text(encoding="utf-8").replace("Spala.", "Spí."), encoding="utf-8")
-    refused("another text of system Alpha", read_esa, [WMT25, path])
+    refused("a different text of system Alpha", read_esa, [WMT25, path])
 
 
 @pytest.mark.parametrize(

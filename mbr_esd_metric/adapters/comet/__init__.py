@@ -1,2 +1,2 @@
-"""unbabel-comet runs this package's models: registration, the metric class, and better errors on its command
-lines."""
+"""Integration of this package's models into unbabel-comet: registration, the metric class, and clearer errors in its
+commands."""

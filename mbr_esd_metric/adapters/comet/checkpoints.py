@@ -1,4 +1,4 @@
-"""COMET's own checkpoints, run by COMET: loading, and prediction without the repeated messages of its libraries."""
+"""COMET checkpoints run by COMET: loading, and prediction without repeated messages of its libraries."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from mbr_esd_metric.messages import number_of
 
 @dataclass(frozen=True, slots=True)
 class CometOptions:
-    """The way a COMET checkpoint is run: what follows its name, as in ``Unbabel/XCOMET-XL?dtype=float32&batch_size=8``.
+    """Options for running a COMET checkpoint, written after its name, as in
+    ``Unbabel/XCOMET-XL?dtype=float32&batch_size=8``.
 
     Attributes:
-        reference: "no" leaves out what needs a reference, where a test set is scored.
+        reference: "no" omits metrics that need a reference when scoring a test set.
         dtype: number format of the weights. `comet-score` runs every model in float16, on a CPU as well; its scores
-            differ from those in float32 in the fourth digit, and now and then a span does.
+            differ from those in float32 in the fourth digit, and occasionally a span differs.
     """
 
     batch_size: int = 16
@@ -39,7 +40,7 @@ class CometOptions:
 
     @classmethod
     def parse(cls, model: str) -> tuple[str, CometOptions]:
-        """The name of a checkpoint, and the options behind it; `OptionError` for an unknown one, or another value."""
+        """Parse a checkpoint name with options; raises `OptionError` for an unknown option or an invalid value."""
         name, _, query = model.partition("?")
         takes = {"batch_size": r"[1-9]\d*", "gpus": r"\d+", "dtype": "float16|float32", "reference": "yes|no"}
         values: dict[str, Any] = dict(option.partition("=")[::2] for option in query.split("&") if option)
@@ -54,17 +55,17 @@ class CometOptions:
 
 @dataclass
 class CometCheckpoint:
-    """A checkpoint that COMET has loaded.
+    """A checkpoint loaded by COMET.
 
     Attributes:
         name: a .ckpt file, a folder with checkpoints/model.ckpt, or a name on the hub.
         has_spans: whether it is an xCOMET.
-        needs_references: whether it cannot score without a reference, as xCOMET can.
-        signature: what its scores depend on, in the manner of sacreBLEU.
+        needs_references: whether it requires references (xCOMET does not).
+        signature: the settings that its scores depend on, as in sacreBLEU.
 
     Raises:
         MissingDependencyError: COMET is not installed.
-        EngineError: COMET cannot load it; says why.
+        EngineError: COMET cannot load it (with the reason).
     """
 
     name: str
@@ -84,7 +85,7 @@ class CometCheckpoint:
             try:
                 checkpoint = str(path) if path.is_file() else comet.download_model(self.name)
                 self.model: Any = comet.load_from_checkpoint(checkpoint)
-            # COMET passes on whatever Lightning, torch and the hub raise.
+            # COMET does not convert exceptions of Lightning, torch and the hub.
             except Exception as error:
                 raise EngineError(
                     f"COMET cannot load {self.name}: {error}; give a .ckpt file or the name of an accessible model "
@@ -99,8 +100,8 @@ class CometCheckpoint:
         self.signature = Signature.of("comet", fields, version("unbabel-comet"))
 
     def predict(self, samples: Sequence[Mapping[str, str]], progress: bool) -> Any:
-        """COMET's `Prediction` for samples with "src", "mt" and, if it is to see one, "ref"; a warning says how many of
-        them COMET cuts."""
+        """COMET's `Prediction` for samples with "src", "mt" and optionally "ref"; a note gives the number of samples
+        that COMET truncates."""
         gpus = self.options.gpus
         if gpus is None:
             import torch
@@ -118,7 +119,7 @@ class CometCheckpoint:
     def judge(
         self, segments: Sequence[Segment], references: Sequence[str | None], settings: Settings, progress: bool
     ) -> list[JudgedSegment]:
-        """The segments with their scores and error spans; a reference is None where the model is to see none."""
+        """The segments with their scores and error spans; None for no reference."""
         pairs = list(zip(segments, references, strict=True))
         rows = [
             {"src": one.source, "mt": one.translation} | ({} if reference is None else {"ref": reference})
@@ -139,8 +140,8 @@ class CometCheckpoint:
         ]
 
     def cut(self, samples: Sequence[Mapping[str, str]]) -> int:
-        """How many samples COMET cuts without a word, as the model does not read to their end. An encoder of all texts
-        together cuts their sum, another one each text; both at the positions that it has."""
+        """The number of samples that COMET silently truncates. Encoders of joined texts truncate the joined text,
+        others each text, at the maximum number of positions."""
         from comet.models import UnifiedMetric
 
         encoder, together = self.model.encoder, isinstance(self.model, UnifiedMetric)
@@ -151,21 +152,21 @@ class CometCheckpoint:
         cut = 0
         for one in samples:
             lengths = [len(tokens[one[key]]) for key in ("src", "mt", "ref") if key in one]
-            # COMET leaves two places for each text alone, and those of the separators where it joins them.
+            # COMET reserves two positions per separate text, and positions for separators in joined texts.
             special = 1 + len(lengths) * encoder.size_separator
             cut += sum(lengths) > most - special if together else max(lengths) > most - 4
         return cut
 
 
 def looks_like_checkpoint(name: str) -> bool:
-    """Whether a name is that of a file or folder, or one on a hub, which has a slash; options follow a ?."""
+    """Whether a name is a file, a folder, or a hub name (with a slash); options follow a ?."""
     base = name.partition("?")[0]
     return os.path.exists(base) or "/" in base
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep back what COMET and Lightning say about devices, workers and their own old code, each time anew."""
+    """Suppress repeated messages of COMET and Lightning about devices, workers and deprecated code."""
     before = [(one, one.level) for one in map(logging.getLogger, ("pytorch_lightning", "comet"))]
     for one, _ in before:
         one.setLevel(logging.ERROR)

@@ -1,5 +1,5 @@
-"""What ``comet-score`` and ``comet-compare`` need from us, where they load a model of this package: errors of one line,
-checks of their files (COMET cuts them to the shortest), and keys beside scores."""
+"""Additions to ``comet-score`` and ``comet-compare`` for models of this package: one-line errors, file checks (COMET
+truncates files to the shortest), and additional keys in the JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mbr_esd_metric.files.paths import check_output, compression
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.log import show_log
 
-#: Module of a command -> its name.
+#: Module of a COMET command -> name of the command.
 _COMMANDS = {"comet.cli.score": "comet-score", "comet.cli.compare": "comet-compare"}
 
 
@@ -28,7 +28,7 @@ def calling_comet_command() -> tuple[str, Any, dict[str, Any]] | None:
     """Name, parsed arguments and globals of the calling COMET command, or None if COMET is used as a library."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        # The name in the spec is right under `python -m comet.cli.score` too, where the module is called __main__.
+        # The name in the spec is also correct under `python -m comet.cli.score`, where the module is called __main__.
         module = getattr(frame.f_globals.get("__spec__"), "name", "")
         if module in _COMMANDS and "cfg" in frame.f_locals:
             return _COMMANDS[module], frame.f_locals["cfg"], frame.f_globals
@@ -37,7 +37,7 @@ def calling_comet_command() -> tuple[str, Any, dict[str, Any]] | None:
 
 
 def report_errors() -> None:
-    """Under a COMET command, let an error end with one line on standard error, and Ctrl-C at the end with none."""
+    """In COMET commands, print errors as one line on standard error, and no traceback for Ctrl-C during shutdown."""
     command = calling_comet_command()
     if command is None or getattr(sys.excepthook, "mbr_esd", False):
         return
@@ -47,7 +47,7 @@ def report_errors() -> None:
         if isinstance(error, KeyboardInterrupt):
             print(f"\n{program}: interrupted; {RESUME}", file=sys.stderr)
             raise SystemExit(130)
-        # If anything fails while COMET looks for a model, COMET raises a KeyError on top of it.
+        # If loading a model fails, COMET raises a KeyError in addition.
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, MbrEsdError):
             cause = cause.__cause__ or cause.__context__
@@ -61,17 +61,17 @@ def report_errors() -> None:
     show_log()
     report.mbr_esd = True  # type: ignore[attr-defined]
     sys.excepthook = report
-    # The last registered runs first: Ctrl-C would come out of what torch and others do while the interpreter ends.
+    # Registered last, so run first: Ctrl-C would interrupt exit handlers of torch and others with a traceback.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 def check_arguments(*inputs: str | None) -> list[str]:
-    """Under a COMET command, the name of each translation in messages, one file after the other; else none.
+    """In COMET commands, the name of each translation for messages, file by file; otherwise empty.
 
     Raises:
-        InputError: what COMET itself would notice late or never: files of different length, empty, not UTF-8 or with a
-            byte order mark; too few of them; a ``--to_json`` that cannot be written, or that would replace an input,
-            one of `inputs` too, which the model reads.
+        InputError: problems that COMET itself would report late or never: files of different lengths, empty, not UTF-8
+            or with a byte order mark; too few files; or a ``--to_json`` that cannot be written or would overwrite an
+            input (including `inputs`, which the model reads).
     """
     command = calling_comet_command()
     if command is None:
@@ -98,7 +98,7 @@ def check_arguments(*inputs: str | None) -> list[str]:
 
 
 def _count_lines(path: str) -> int:
-    """Lines as COMET counts them."""
+    """The number of lines, counted as in COMET."""
     with open(path, "rb") as file:
         if file.read(3) == codecs.BOM_UTF8:
             raise InputError(
@@ -109,8 +109,8 @@ def _count_lines(path: str) -> int:
 
 
 def add_to_json(samples: Sequence[Any], judged: Sequence[JudgedSegment]) -> None:
-    """Add what is known of the segments to the samples of a COMET command, for ``--to_json``; COMET adds the score. It
-    leaves an empty list of errors out, as of a metric without error spans, and writes NaN, which is no JSON."""
+    """Add the segments' keys to the samples of a COMET command, for ``--to_json``; COMET adds the score. COMET itself
+    would omit empty lists of errors, as for a metric without error spans, and write NaN, which is not valid JSON."""
     command = calling_comet_command()
     if command is None:
         return
@@ -121,5 +121,5 @@ def add_to_json(samples: Sequence[Any], judged: Sequence[JudgedSegment]) -> None
 
 
 def _dump_without_nan(value: object, file: IO[str], **options: Any) -> None:
-    """``json.dump``, with null for what is not a number."""
+    """``json.dump``, with null for NaN."""
     json.dump(json.loads(json.dumps(value), parse_constant=lambda _: None), file, **options)

@@ -1,8 +1,9 @@
-"""The metric class that COMET loads, and its registration: COMET's functions know our model names and folders.
+"""The metric class that COMET loads, and its registration, so that COMET's functions accept our model names and
+folders.
 
 COMET's functions look up two names in the module ``comet.models`` on every call: ``str2model`` gets our class, and
-``snapshot_download`` is wrapped. For one of our models the wrapper returns a folder like a COMET checkpoint, whose
-``model.ckpt`` is one line of text with the model's name; other names go through unchanged. Only ``mbr_esd_autoload``
+``snapshot_download`` is wrapped. For our models, the wrapper returns a folder in the form of a COMET checkpoint, whose
+``model.ckpt`` is one line of text with the model's name; other names are passed on unchanged. Only ``mbr_esd_autoload``
 imports this module, when COMET and torch are already loaded.
 """
 
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 
     from mbr_esd_metric.metric.metric import Metric
 
-#: The beginning of a checkpoint file that only names a model.
+#: Prefix of a checkpoint file that only contains a model name.
 _POINTER = "mbr-esd-metric model: "
-#: The beginning of our model names. An unknown name with it gets our error message, not COMET's.
+#: Prefix of our model names. Unknown names with it get our error message instead of COMET's.
 _PREFIX = "mbr-esd"
 
 
@@ -52,9 +53,9 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: str | Path, **_: Any) -> MbrEsdMetric:
-        """Called by COMET's function of that name with ``FOLDER/checkpoints/FILE``. The file names a model, or FOLDER
-        is one. Raises as `load_metric`, and under ``comet-score`` and ``comet-compare`` `InputError` for malformed
-        input files."""
+        """Called by COMET's function of this name with ``FOLDER/checkpoints/FILE``. The file contains a model name, or
+        FOLDER is a model folder. Raises the exceptions of `load_metric`, and in ``comet-score`` and ``comet-compare``
+        `InputError` for malformed input files."""
         report_errors()
         path = Path(checkpoint_path)
         with path.open("rb") as file:
@@ -96,11 +97,11 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         num_workers: int | None = None,
         length_batching: bool = True,
     ) -> Prediction:
-        """Scores and error spans of samples, as COMET's own ``Prediction``; arguments, values and exceptions are
-        those of `mbr_esd_metric.metric.metric.Metric.predict`."""
+        """Scores and error spans of samples, as COMET's ``Prediction``; for arguments, values and exceptions, see
+        `mbr_esd_metric.metric.metric.Metric.predict`."""
         from comet.models.utils import Prediction
 
-        # COMET's commands give the translations in their order, all at once or file by file.
+        # COMET's commands pass the translations in order, all at once or file by file.
         labels, self._labels = self._labels[: len(samples)], self._labels[len(samples) :]
         segments = [Segment(s["src"], s["mt"], label) for s, label in zip(samples, labels, strict=False)]
         run = self.metric.judge(segments or samples, gpus=gpus, mc_dropout=mc_dropout, progress=progress_bar)
@@ -119,7 +120,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
 
 
 def register() -> None:
-    """Register with the imported ``comet.models``, once; another package of that name is left alone."""
+    """Register once with the imported ``comet.models``; an unrelated package with this name is ignored."""
     models: Any = sys.modules["comet.models"]
     if not hasattr(models, "str2model") or not hasattr(models, "snapshot_download"):
         return
@@ -130,7 +131,7 @@ def register() -> None:
 
 
 def _extended(download: Callable[..., str]) -> Callable[..., str]:
-    """`huggingface_hub.snapshot_download` for our names and our model folders too, on this disk or on the hub."""
+    """`huggingface_hub.snapshot_download`, extended to our names and model folders, local or on the hub."""
 
     @functools.wraps(download)
     def snapshot_download(repo_id: str, *args: Any, cache_dir: str | Path | None = None, **options: Any) -> str:
@@ -150,8 +151,8 @@ def _extended(download: Callable[..., str]) -> Callable[..., str]:
 
 
 def checkpoint_folder(name: str, saving_directory: str | Path | None = None) -> str:
-    """A folder with ``hparams.yaml`` and ``checkpoints/model.ckpt`` that COMET loads, and checks, as the model `name`;
-    in the folder for models that COMET was given, by default in this package's cache folder."""
+    """A folder with ``hparams.yaml`` and ``checkpoints/model.ckpt`` that COMET loads as the model `name`; inside
+    COMET's model storage folder, by default this package's cache folder."""
     report_errors()
     root = Path(saving_directory) if saving_directory is not None else cache_folder() / "comet"
     folder = root / f"mbr-esd-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
@@ -166,7 +167,7 @@ def checkpoint_folder(name: str, saving_directory: str | Path | None = None) -> 
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a small file that nobody else may read, as a model's name may hold a server's password."""
+    """Write a small file readable only by the user, because a model name may contain a server's password."""
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What changed in translators' files: older versions from a file, a folder or git, and the units that differ."""
+"""Changes in translators' files: older versions from a file, a folder or git, and the units that differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mbr_esd_metric.adapters.documents.reading import read_as
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.streams import read_bytes
 
-#: What stands before a revision of git.
+#: Prefix of a git revision.
 GIT = "git:"
 
 
@@ -24,10 +24,10 @@ def older_files(old: str, documents: Iterable[Document]) -> Iterator[Mapping[Pat
     """Each path -> its older version, None for a new file.
 
     Args:
-        old: the older version of a single translation; a folder with older translations, and perhaps sources, under
-            their paths or under these without the folders that all have in common; or ``git:REF``, a revision.
-        documents: their translations, and the source files of those with keys. A source of which `old` has no older
-            version is its own.
+        old: the older version of a single translation; a folder with older translations, and optionally sources, under
+            the same paths or the same paths without common parent folders; or ``git:REF``, a revision.
+        documents: the translations, with the source files of key-value files. A source without older version in `old`
+            counts as unchanged.
 
     Raises:
         InputError: an older folder with none of the translations, or a revision that git does not have.
@@ -67,7 +67,7 @@ def _in_folder(folder: Path, paths: Iterable[Path]) -> dict[Path, Path | None]:
 
 
 def _from_git(revision: str, paths: Iterable[Path], folder: Path) -> dict[Path, Path | None]:
-    """The files as they are in a revision, written below the folder with the folders that name their languages."""
+    """Write the files of a revision below the folder, including the folders that specify their languages."""
     found: dict[Path, Path | None] = {}
     places = {path: path.absolute() for path in paths}
     for parent in {place.parent for place in places.values()}:
@@ -82,7 +82,7 @@ def _from_git(revision: str, paths: Iterable[Path], folder: Path) -> dict[Path, 
 
 
 def _git(folder: Path, *words: str) -> bytes:
-    """The output of a command of git in this folder; `InputError` with git's words where it fails."""
+    """The output of a git command in this folder; raises `InputError` with git's message if it fails."""
     try:
         done = subprocess.run(["git", "-C", folder, *words], capture_output=True, check=False)
     except FileNotFoundError:
@@ -96,16 +96,16 @@ def _git(folder: Path, *words: str) -> bytes:
 def changed_from(
     document: Document, older: Mapping[Path, Path | None], selection: Selection = READY, name: str = ""
 ) -> Document:
-    """A document with the units alone whose texts or inline codes its older version lacks under their names; those that
-    were not ready there are changed once they are. Keys that it lacked before are not missing anew.
+    """The document with only the units whose texts or inline codes differ from the units of the same names in its older
+    version, or that were not ready there. Keys that were already missing are not reported again.
 
     Args:
-        older: from `older_files`; an older file may be empty.
-        selection: the units that were read of the document.
-        name: what the older version is called.
+        older: result of `older_files`; an older file may be empty.
+        selection: the selection used to read the document.
+        name: the name of the older version in messages.
 
     Raises:
-        InputError: an older file that cannot be read as a file that ends as the document's does.
+        InputError: an older file that cannot be read in the document's format.
     """
     old, source = older[document.path], document.source_path
     pairs = {document.path: old} if source is None else {document.path: old, source: older[source]}

@@ -1,4 +1,4 @@
-"""Columns of tables by what their header calls them: usual names, languages, or names that a user gives."""
+"""Columns of tables by their header: common names, languages, or names given by the user."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.prompting.languages import language_code, language_pair
 
-#: Our name of a column -> what files call it.
+#: Our name of a column -> names in files.
 _NAMES = {
     "source": ("source", "src"),
     "target": ("target", "translation", "mt", "tgt"),
     "id": ("id", "key"),
     "lp": ("lp", "language_pair"),
 }
-#: The columns that say whether a translation is ready -> the values, without blanks and hyphens, of one that is not.
+#: Column with the state of a translation -> values, without spaces and hyphens, of translations that are not ready.
 _UNREADY = {
     "fuzzy": {"true", "yes", "y", "1", "x", "fuzzy"},
     "approved": {"false", "no", "n", "0", "unapproved", "notapproved"},
@@ -32,7 +32,7 @@ _UNREADY = {
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The place of each column in the header, and the languages of source and target where their names say them."""
+    """The index of each column in the header, and the languages of source and target, if they are column names."""
 
     source: int
     target: int
@@ -42,7 +42,7 @@ class Columns:
     languages: tuple[str, str] = ("", "")
 
     def unready(self, cells: Sequence[str]) -> str | None:
-        """Why a row marks its translation as not ready; None if it is ready."""
+        """The reason why a row's translation is not ready; None if it is ready."""
         for name, place in self.states:
             if re.sub(r"[\s_-]", "", cells[place].lower()) in _UNREADY[name]:
                 return "fuzzy" if name == "fuzzy" else f'{name}="{cells[place].strip()}"'
@@ -50,7 +50,7 @@ class Columns:
 
 
 def parse_columns(text: str) -> tuple[str, str]:
-    """The names of the columns of source and target, as `--columns` takes them: two cells of CSV."""
+    """Parse `--columns`: the names of the source and target columns, as two CSV cells."""
     names = [name.strip() for name in next(csv.reader([text]), [])]
     if len(names) != 2 or not all(names):
         raise OptionError(f"--columns {text}: give the columns of source and target, such as English,German")
@@ -61,9 +61,9 @@ def find_columns(header: Sequence[str], lp: str | None = None, chosen: tuple[str
     """The columns of a header; None if it lacks a source or a target.
 
     Args:
-        header: the names, in small letters.
-        lp: with it, columns may be named by the languages of the pair, as codes or in words.
-        chosen: the columns of source and target, which then count alone.
+        header: the names, in lower case.
+        lp: if given, columns may be named after the languages of the pair, as codes or words.
+        chosen: the names of the source and target columns, which replace the common names.
     """
     places = {name: next((header.index(one) for one in names if one in header), None) for name, names in _NAMES.items()}
     source, target, languages = places["source"], places["target"], ("", "")
@@ -99,7 +99,7 @@ def missing_columns(path: str | Path, line: int, header: Sequence[str], chosen: 
 
 
 def _of_language(header: Sequence[str], code: str) -> int | None:
-    """The column of a language, the one of its region if there are several; None if none is in it."""
+    """The column of a language, preferably of the same region; None if there is none."""
     near = [at for at, name in enumerate(header) if _language(name) == language_code(code)]
     wanted = code.lower().replace("_", "-")
     return next((at for at in near if header[at].replace("_", "-") == wanted), next(iter(near), None))
@@ -107,7 +107,7 @@ def _of_language(header: Sequence[str], code: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def _language(name: str) -> str:
-    """The code of the language that a column is named by; "" if it is none."""
+    """The code of the language that a column is named after; "" if there is none."""
     import langcodes
 
     if re.fullmatch(r"[a-z]{2,3}([-_][0-9a-z]+)*", name):

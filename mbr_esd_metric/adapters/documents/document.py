@@ -1,4 +1,4 @@
-"""Units of translators' files, their errors, and the words for errors that all formats share."""
+"""Units of translators' files, their errors, and descriptions of errors shared by all formats."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mbr_esd_metric.messages import printable
 
 @dataclass(frozen=True, slots=True)
 class TranslationUnit:
-    """A segment of a translator's file, and its place in the file. Two units are equal if their segments are.
+    """A segment of a translator's file, and its location. Units are equal if their segments are.
 
     Attributes:
         segment: texts without markup and surrounding white space. `label` is the id of the unit, unique in the file;
-            `document` the part of the file that contains it, such as a group of XLIFF, or ""; the languages of `known`
-            are those that the file states.
-        key: the name of the unit in the file, which several units may share; "" if the id is only a number.
+            `document` the part of the file that contains it, such as an XLIFF group, or ""; the languages in `known`
+            are those specified in the file.
+        key: the name of the unit in the file, which need not be unique; "" if the id is only a number.
         line: the first line of the unit in the file, from 1: in XML that of the translation, in PO that of the message,
             in a key-value file that of the entry.
     """
@@ -35,12 +35,12 @@ class TranslationUnit:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The units of a file to read.
+    """The selection of units to read from a file.
 
     Attributes:
-        every: units too that the file marks as not ready: new, fuzzy, not to be translated.
-        lp: the language pair, of a file with several.
-        columns: of a table, the names of the columns of source and target.
+        every: include units that the file marks as not ready: new, fuzzy, not to be translated.
+        lp: the language pair, for a file with several.
+        columns: for a table, the names of the source and target columns.
     """
 
     every: bool = False
@@ -48,16 +48,16 @@ class Selection:
     columns: tuple[str, str] | None = None
 
 
-#: The units that are ready, in all languages.
+#: All ready units, in all languages.
 READY = Selection()
 
 
 class MissingKey(NamedTuple):
-    """A key of a source file that its translation lacks, or whose text is empty there.
+    """A key of a source file that is missing or empty in the translation.
 
     Attributes:
-        line: of the translation: that of the key, or of the one behind which it belongs; from 1.
-        source_line: where the source file has it; 0 where the translation has the key.
+        line: the line in the translation, from 1: that of the key, or of the key after which it belongs.
+        source_line: the line in the source file; 0 if the translation has the key.
     """
 
     key: str
@@ -67,10 +67,10 @@ class MissingKey(NamedTuple):
 
 
 class Names(Counter[str]):
-    """Names of units, each given once."""
+    """Makes names of units unique."""
 
     def unique(self, name: str) -> str:
-        """The name, with a number behind it where a unit before it has the same."""
+        """The name, with a number appended if an earlier unit has the same."""
         free = name
         while self[free]:
             self[name] += 1
@@ -81,7 +81,7 @@ class Names(Counter[str]):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The errors of a unit, and its score, for which not every format has a place."""
+    """The errors of a unit, and its score, which not every format can store."""
 
     annotation: Annotation
     score: float
@@ -92,15 +92,15 @@ class Document:
     """The translated units of a file.
 
     Attributes:
-        mark: writes the file, whole or not at all, with the errors of each unit; one of None stays as it is.
-        empty: the units that are not translated yet, by their ids.
-        unready: unit -> why its format says that it is not to be judged; such as 'state="new"'.
-        others: unit -> why this run does not judge it.
-        notes: what a user should know about the file.
-        missing: of a pair of files with keys, the keys without a translation.
-        obsolete: the keys that the source file lacks.
+        mark: writes the file atomically with the errors of each unit; units with None are unchanged.
+        empty: ids of untranslated units.
+        unready: unit -> the reason why the file marks it as not ready, such as 'state="new"'.
+        others: unit -> another reason why this run skips it.
+        notes: notes for the user about the file.
+        missing: for a pair of key-value files, the keys without a translation.
+        obsolete: keys that the source file lacks.
         source_path: the source file of such a pair.
-        is_markable: whether the format has a place for errors.
+        is_markable: whether errors can be written in this format.
     """
 
     path: Path
@@ -116,7 +116,7 @@ class Document:
     is_markable: bool = True
 
     def only(self, chosen: Sequence[bool], why: str) -> Document:
-        """The document with some of its units; `mark` leaves the others as they are."""
+        """The document with some of its units; `mark` does not change the others."""
 
         def mark(checked: Sequence[Checked | None], output: Path) -> None:
             of_chosen = iter(checked)
@@ -126,13 +126,13 @@ class Document:
         return replace(self, units=tuple(compress(self.units, chosen)), mark=mark, others={**self.others, **others})
 
 
-#: What the name of a message looks like: words joined by marks or written together, without blanks.
+#: Pattern of a message key: words joined by punctuation or in camel case, without spaces.
 _KEY = re.compile(r"(?=.*[a-zA-Z])(?=\S*[\w][._:/-]\w|\S*[a-z][A-Z])[A-Za-z0-9]+(?:[._:/-][A-Za-z0-9]+)*", re.ASCII)
 
 
 def with_key_warnings(document: Document) -> Document:
-    """The document with each source marked that is a key, where most of its sources are: their texts are in another
-    file, and no model can judge the translations."""
+    """The document with key-like sources marked, if most sources look like keys: then the source texts are in another
+    file, and translations cannot be evaluated."""
     segments = [unit.segment for unit in document.units]
     are_keys = [
         bool(_KEY.fullmatch(one.source)) and one.source != one.translation and not _KEY.fullmatch(one.translation)
@@ -148,7 +148,7 @@ def with_key_warnings(document: Document) -> Document:
     return replace(document, units=tuple(units), notes=(*document.notes, note))
 
 
-#: A word of a category -> the type of localisation quality issue of ITS 2.0 (W3C 2013, section 8.17 and appendix C).
+#: A word in a category -> ITS 2.0 type of localisation quality issue (W3C 2013, section 8.17 and appendix C).
 _ISSUES = {
     **{word: word for word in ("mistranslation", "terminology", "omission", "addition", "untranslated")},
     "inconsist": "inconsistency",
@@ -171,7 +171,7 @@ _ISSUES = {
 
 
 def issue_type(span: ErrorSpan) -> str:
-    """The ITS type of an error; "other" if its category names none."""
+    """The ITS type of an error; "other" if its category matches none."""
     category = (span.category or "").lower()
     if span.side == "source" and not category.startswith("check/"):
         return "omission"
@@ -179,7 +179,7 @@ def issue_type(span: ErrorSpan) -> str:
 
 
 def issue_comment(span: ErrorSpan, words: str) -> str:
-    """A comment for people on one line: severity, category, its words, and the correction with its reason."""
+    """A readable one-line comment: severity, category, text, and the correction with its reason."""
     kind = ", ".join(filter(None, (span.severity, span.category)))
     confidence = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
     correction = "" if span.correction is None else f' -> "{span.correction}"'

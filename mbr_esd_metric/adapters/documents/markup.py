@@ -1,8 +1,7 @@
 """Texts in XML, and marks inserted without changing any other byte.
 
-A parser of the standard library (expat) says what each text is and where it begins and ends in the file, as bytes.
-Writing a tree back, as lxml does, would change entities, quotes, line ends and white space inside of tags. A mark goes
-round the words, and never across a tag.
+The standard library's parser (expat) provides each text and its byte offsets in the file. Writing a tree back, as lxml
+does, would change entities, quotes, line ends and white space inside tags. Marks enclose words, and never cross a tag.
 """
 
 from __future__ import annotations
@@ -22,36 +21,36 @@ from mbr_esd_metric.core.segment import Context, InlineCode, Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import read_bytes, whole_file
 
-#: Ids of our marks begin so; a file that has been marked before loses them first.
+#: Prefix of our marks' ids; marks of an earlier run are removed.
 MARK = "mbr-esd-"
-#: Inline elements that stand for something in the text, those that stand for one half of a pair of tags, and pairs.
+#: Inline elements that represent content, those that represent one half of a tag pair, and pairs.
 _ALONE, _PAIR = frozenset({"x", "ph"}), frozenset({"g", "pc"})
 _HALF = frozenset({"bpt", "ept", "it", "ut", "bx", "ex", "sc", "ec"})
 _OPENING, _CLOSING = frozenset({"bpt", "bx", "sc"}), frozenset({"ept", "ex", "ec"})
-#: What an attribute calls a line break, and how the original format writes one.
+#: Attribute values that denote a line break, and line breaks in the original format.
 _BREAK_NAME = re.compile(r"(?:^|[:_-])(?:lb|pb|br|line[_-]?break)(?:$|_)", re.IGNORECASE)
 _BREAK = re.compile(
     r"\s*(?:(?:</?(?:\w+:)?(?:br|hr|p|div|h[1-6]|[uo]l|li|table|t[rdh]|lb)\b[^>]*>"
     r"|(?:\\r)?\\n|\{?\\(?:line|par)\b\s*\}?)\s*)+",
     re.IGNORECASE,
 )
-#: Tags inside a word: what stands on both sides of them is one word.
+#: Tags inside a word: the text on both sides is one word.
 _IN_WORD = re.compile(r"</?(?:a|abbr|b|bdi|big|code|em|font|i|mark|s|small|span|strong|sub|sup|u|wbr)\b", re.IGNORECASE)
-#: A code that is a placeholder, and a special character of memoQ.
+#: A placeholder code, and a special character of memoQ.
 _PLACEHOLDER = re.compile(r"[%$#@{][^\\<>]*")
 _CHARACTER = re.compile(r"""<mq:ch val=(["'])(.+?)\1\s*/>""", re.DOTALL)
-#: A tracked deletion of Trados: text that is no longer there.
+#: A tracked deletion of Trados: deleted text.
 _DELETED = re.compile("x-sdl-(?:feedback-)?deleted")
-#: The most nested elements. What closes an element looks at all that are open.
+#: Maximum nesting depth: closing an element takes time proportional to the depth.
 _DEEPEST = 200
 _ITS = "http://www.w3.org/2005/11/its"
 
 
 @dataclass(slots=True)
 class Element:
-    """An element that is open: its name and attributes without prefixes (`xml:lang` is "lang"; of two that are equal
-    then, the plain one), its prefix with the colon, its first byte and its line. If its text is read, the number of its
-    first event behind the start tag; if it is a code, its text, and the place where it begins in that around it."""
+    """An open element: its name and attributes without prefixes (`xml:lang` becomes "lang"; unprefixed attributes take
+    precedence), its prefix with the colon, its first byte and its line. If its text is read, the index of its first
+    event after the start tag; if it is a code, its text, and its offset in the surrounding text."""
 
     name: str
     prefix: str
@@ -70,13 +69,13 @@ class Element:
 
     @property
     def is_unread(self) -> bool:
-        """Whether what is in it is not the translation's text."""
+        """Whether its content is not part of the translation's text."""
         deleted = self.name == "mrk" and bool(_DELETED.fullmatch(self.attributes.get("mtype", "")))
         return deleted or self.name in _ALONE | _HALF
 
     def shown(self, codes: Mapping[str, str]) -> str | None:
-        """What stands for a code in the text: a line end, a placeholder, "" between parts of a word; None if
-        unknown. `codes` says more of some."""
+        """The representation of a code in the text: a line end, a placeholder, "" inside a word; None if unknown.
+        `codes` has more information on some codes."""
         if self.name in _PAIR:
             return ""
         named = (self.attributes.get(name, "") for name in ("ctype", "type", "subType", "id"))
@@ -94,20 +93,20 @@ class Element:
         return text if is_text else None
 
     def code(self, shown: str | None, start: int, end: int) -> InlineCode:
-        """The code as it is compared, with its place in the text; `shown` stands for it there."""
+        """The code for comparisons, with its offsets in the text, where it is represented by `shown`."""
         text = shown or self.text
         name = self.attributes.get("id") or self.attributes.get("x") or text
         return InlineCode(start, end, name, text or name, self.name in _ALONE)
 
     @property
     def partner(self) -> str:
-        """What the two halves of a pair have in common."""
+        """The common identifier of the two halves of a pair."""
         return next(filter(None, map(self.attributes.get, ("i", "rid", "startRef", "id"))), "")
 
 
 class Event(NamedTuple):
-    """What a parser finds in a text, from a byte to that of the next event: a start tag or an end tag with its element,
-    or characters, "" of a comment. `whole` characters, of CDATA or an entity, are not divided."""
+    """A parser event at a byte offset, up to the next event: a start or end tag with its element, or characters ("" for
+    a comment). `whole` characters (CDATA or an entity) cannot be split."""
 
     start: int
     value: Element | str
@@ -116,7 +115,7 @@ class Event(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Bytes of the file, the end of their characters in the text, and whether no mark may divide them."""
+    """Bytes of the file, the end of their characters in the text, and whether they must not be split by a mark."""
 
     start: int
     stop: int
@@ -142,8 +141,8 @@ class Content:
 
     @classmethod
     def of(cls, element: Element, events: Sequence[Event], stop: int, codes: Mapping[str, str]) -> Content:
-        """The content of an element with these events up to the byte `stop`. Inline codes that show something, such as
-        a placeholder, are text; between two words that would join across another one there is a blank."""
+        """The content of an element with these events up to the byte `stop`. Inline codes with a representation, such
+        as a placeholder, become text; a space is inserted if two words would be joined across another code."""
         starts = [*(event.start for event in events), stop]
         pieces, our_marks, inline = list[_Piece](), list[tuple[int, int]](), list[InlineCode]()
         halves: dict[str, int] = {}
@@ -173,7 +172,7 @@ class Content:
                         halves[value.partner] = len(inline)
                     here = pieces[-1].last if pieces else 0
                     inline.append(value.code(shown, value.place, here))
-                    if value.name in _CLOSING and value.partner in halves:  # both have the place of the text between
+                    if value.name in _CLOSING and value.partner in halves:  # both get the offsets between them
                         other = halves.pop(value.partner)
                         inline[other] = replace(inline[other], end=value.place)
                         inline[-1] = replace(inline[-1], start=inline[other].start, end=value.place)
@@ -193,12 +192,12 @@ class Content:
 
     @property
     def text(self) -> str:
-        """The text without white space round it, in which spans are."""
+        """The stripped text, which spans refer to."""
         return self.whole.strip()
 
     @property
     def inline_codes(self) -> tuple[InlineCode, ...]:
-        """The inline codes with their places in `text`."""
+        """The inline codes with their offsets in `text`."""
         shift, end = len(self.whole) - len(self.whole.lstrip()), len(self.text)
 
         def moved(place: int) -> int:
@@ -209,9 +208,9 @@ class Content:
     def edits(
         self, spans: Sequence[ErrorSpan], mark: Callable[[str, ErrorSpan], str], encoding: str
     ) -> list[tuple[int, int, str]]:
-        """(start, stop, text) of each part of the file's bytes that becomes another text, in their order: our earlier
-        marks go, and each span has a mark round it, in as many runs as markup and other spans demand. `mark` gives the
-        name and the attributes of each, from the text and the span."""
+        """(start, stop, text) of each replacement of bytes in the file, in order: earlier marks are removed, and each
+        span is enclosed in marks, split at markup and other spans. `mark` returns the element name and attributes for a
+        text and span."""
         runs: list[tuple[int, int, list[ErrorSpan]]] = []
         for start, stop, first, last in self._parts({at for span in spans for at in (span.start, span.end)}, encoding):
             cover = [span for span in spans if span.start < last and first < span.end]
@@ -226,7 +225,7 @@ class Content:
         return sorted(edits, key=lambda edit: edit[:2])
 
     def _parts(self, cuts: set[int], encoding: str) -> Iterator[tuple[int, int, int, int]]:
-        """The bytes and the characters of each piece, which is divided at `cuts` where it may be."""
+        """The bytes and characters of each piece, split at `cuts` where allowed."""
         shift, first = len(self.whole) - len(self.whole.lstrip()), 0
         for piece in self.pieces:
             inner = [] if piece.whole else sorted(cut + shift for cut in cuts if first < cut + shift < piece.last)
@@ -237,12 +236,13 @@ class Content:
             first = piece.last
 
 
-#: From what the file says of codes elsewhere, by their ids: the content of the element that ends.
+#: Returns the content of a closed element, given code representations by id from elsewhere in the file.
 Closing: TypeAlias = Callable[[Mapping[str, str]], Content]
 
 
 class XmlUnit(NamedTuple):
-    """Its name, texts, languages, the part of the file that it stands in, and why it is not to be judged, if so."""
+    """A unit's name, texts, languages, the part of the file that contains it, and the reason why it is not ready, if
+    any."""
 
     id: str
     source: Content | None
@@ -253,7 +253,7 @@ class XmlUnit(NamedTuple):
 
 
 class XmlFile(NamedTuple):
-    """A file of well-formed XML, and its root element, whose attributes have their prefixes."""
+    """A well-formed XML file and its root element, whose attributes keep their prefixes."""
 
     path: Path
     data: bytes
@@ -267,12 +267,13 @@ def read_xml(
     closed: Callable[[list[Element], Closing], None],
     unit: Callable[[list[Element]], str],
 ) -> XmlFile:
-    """Read the elements `texts` of a file, with all in them. `closed` gets the open elements, outermost first, whenever
-    the last of them ends, and what makes its content if it is read; `unit` names the open unit in messages, or "".
+    """Read the elements `texts` of a file with their content. Whenever an element is closed, `closed` is called with
+    the open elements, outermost first, and a function that returns the content if it was read; `unit` returns the name
+    of the open unit for messages, or "".
 
     Raises:
-        InputError: names the line and the unit of a fault of well-formedness; also for a file that defines entities of
-            its own, has elements too deep inside one another, or is in an unknown encoding.
+        InputError: not well-formed (with line and unit); or the file defines entities, is nested too deeply, or has an
+            unknown encoding.
     """
     parser = expat.ParserCreate()
     stack: list[Element] = []
@@ -281,7 +282,7 @@ def read_xml(
     cdata: list[str] = []
     data = read_bytes(path)
     utf_16 = {"utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"), "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<")}
-    # Else UTF-8, until the file declares another one.
+    # Otherwise UTF-8, unless the file declares another encoding.
     encoding = next((name for name, starts in utf_16.items() if data.startswith(starts)), "utf-8")
 
     def begin(name: str, attributes: dict[str, str]) -> None:
@@ -324,7 +325,7 @@ def read_xml(
     def declared(version: str, name: str | None, standalone: int) -> None:
         nonlocal encoding
         if name is not None and not encoding.lower().startswith("utf-16"):
-            if rb"\x41".decode(name) != r"\x41":  # text for the parser would be markup here
+            if rb"\x41".decode(name) != r"\x41":  # text for the parser, but markup here
                 raise LookupError(f"unknown encoding: {name}")
             encoding = name
 
@@ -352,15 +353,15 @@ def read_xml(
     return XmlFile(path, data, encoding, roots[0])
 
 
-#: From the id of a mark, a text and its span: name and attributes of the mark.
+#: (Id, text, span) -> name and attributes of the mark.
 Mark: TypeAlias = Callable[[str, str, ErrorSpan], str]
 
 
 def document_of(
     xml: XmlFile, units: Iterable[XmlUnit], mark: Mark, *, every: bool = True, first: tuple[int, str] | None = None
 ) -> Document:
-    """The document of a file and its units, in their order, or those that are ready if not `every`. `first` is a place
-    before all units, and text to insert there where a unit has an error."""
+    """The document of a file and its units, in order; only ready ones if not `every`. `first` is a position before all
+    units, and the text to insert there if a unit has an error."""
     judged: list[TranslationUnit] = []
     contents: list[tuple[Content, Content]] = []
     empty: list[str] = []
@@ -380,7 +381,7 @@ def document_of(
             contents.append((source, target))
 
     def write(checked: Sequence[Checked | None], output: Path) -> None:
-        """Write a file with marks in place of older ones, and every other byte as it is."""
+        """Write a file with marks, replacing older ones; all other bytes are unchanged."""
         text = xml.data.decode(xml.encoding, "replace") if None in checked else ""
         numbers = count(max(map(int, re.findall(rf"{MARK}(\d+)", text)), default=0) + 1)
         sides = [
@@ -404,7 +405,7 @@ def document_of(
 
 
 def declaration(xml: XmlFile) -> tuple[str, tuple[int, str] | None]:
-    """The prefix for ITS, and the declaration that the root element lacks with its place."""
+    """The prefix for ITS, and the missing declarations of the root element with their position."""
     attributes = xml.root.attributes
     prefix = next((name[6:] for name, value in attributes.items() if value == _ITS and name.startswith("xmlns:")), None)
     more = ""

@@ -1,7 +1,7 @@
 """PO, with errors as translators' comments.
 
-The file is read and written line by line here: libraries wrap lines and end a file in their own way, and their licence
-(translate-toolkit) or their grammar (polib) is narrower than the files.
+The file is processed line by line, without a library: libraries change line wrapping and file ends, and have a
+restrictive licence (translate-toolkit) or grammar (polib).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import read_bytes, whole_file
 
-#: Our comments begin so, with the number of the plural form, if there are any behind it.
+#: Prefix of our comments, optionally followed by the number of the plural form.
 _COMMENT = "# mbr-esd: "
 _CHARSET = re.compile(rb"Content-Type:[^\n]*charset=([\w.:-]+)", re.IGNORECASE)
-#: A keyword, and a text in quotation marks; or a text that goes on.
+#: A keyword and a quoted text, or the continuation of a text.
 _LINE = re.compile(r'(?:(msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d+\s*\])?)\s*)?"([^"\\]*(?:\\.[^"\\]*)*)"')
 #: Characters of a text as the numbers of their bytes, of two hexadecimal or up to three octal digits; any other escape.
 _ESCAPE = re.compile(r"((?:\\x[0-9A-Fa-f]{1,2}|\\[0-7]{1,3})+)|\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-#: Numbers that a plural rule is tried with; rules of languages look at the last two digits, and at millions.
+#: Numbers for testing plural rules, which depend on the last two digits, and on millions.
 _NUMBERS = (*range(1001), 10**6)
-#: The first line of a message, what its comments begin with after `_COMMENT`, and its segment.
+#: The first line of a message, the text of its comments after `_COMMENT`, and its segment.
 _Place = tuple[int, str, Segment]
 
 
@@ -53,10 +53,9 @@ class Message(NamedTuple):
 
 
 def read_po(path: Path, selection: Selection = READY) -> Document:
-    """The messages of a PO file; each plural form is a unit, "7[1]". Fuzzy ones are left out unless `selection.every`.
-
-    A plural form that the header's rule has for 1 alone belongs to `msgid`, every other to `msgid_plural`, unless its
-    placeholders are those of the other one.
+    """The messages of a PO file; each plural form is a unit, such as "7[1]". Fuzzy messages are skipped unless
+    `selection.every`. The plural form that the header's rule uses only for 1 is paired with `msgid`, others with
+    `msgid_plural`, unless only the placeholders of the other one match.
     """
     content, encoding, text = read_content(path)
     messages, header = messages_of(path, text, encoding)
@@ -94,7 +93,7 @@ def read_po(path: Path, selection: Selection = READY) -> Document:
 
 
 def read_content(path: Path) -> tuple[bytes, str, str]:
-    """The bytes of a PO file, the encoding that its header names, and its text. Raises `InputError` for another one."""
+    """The bytes of a PO file, the encoding in its header, and its text. Raises `InputError` if decoding fails."""
     content = read_bytes(path)
     charset = _CHARSET.search(content)
     encoding = "utf-8" if charset is None or charset[1] == b"CHARSET" else charset[1].decode()
@@ -108,8 +107,8 @@ def read_content(path: Path) -> tuple[bytes, str, str]:
 
 
 def messages_of(path: Path, text: str, encoding: str) -> tuple[list[Message], dict[str, str]]:
-    """The messages of a PO file that are not obsolete, and the fields of its header, in small letters. Raises
-    `InputError` that names the line of what is no PO."""
+    """The messages of a PO file, without obsolete ones, and the fields of its header, in lower case. Raises
+    `InputError` with the line for invalid PO."""
     messages = _messages(path, text, encoding)
     headers = (one.texts for one in messages if not one.texts["msgid"] and "msgctxt" not in one.texts)
     fields = next(headers, {}).get("msgstr", "").split("\n")
@@ -118,7 +117,7 @@ def messages_of(path: Path, text: str, encoding: str) -> tuple[list[Message], di
 
 
 def _unescape(encoding: str, found: re.Match[str]) -> str:
-    """The text that an escape stands for."""
+    """The text of an escape sequence."""
     if not found[1]:
         return _ESCAPED.get(found[2], found[2])
     numbers = (int(one, 16 if digit else 8) for digit, one in re.findall(r"\\(x?)([0-9A-Fa-f]+)", found[1]))
@@ -126,7 +125,7 @@ def _unescape(encoding: str, found: re.Match[str]) -> str:
 
 
 def _messages(path: Path, text: str, encoding: str) -> list[Message]:
-    """The messages that are not obsolete, with the header. Raises `InputError` that names the line."""
+    """The messages, without obsolete ones, but with the header. Raises `InputError` with the line."""
     messages: list[Message] = []
     fuzzy, keyword = False, ""
     for at, line in enumerate(text.split("\n")):
@@ -151,7 +150,7 @@ def _messages(path: Path, text: str, encoding: str) -> list[Message]:
 
 
 def plural_forms(rule: str) -> dict[int, frozenset[int]]:
-    """Plural form -> the numbers that it stands for, of those that are tried; empty without a valid rule."""
+    """Plural form -> the tested numbers that it is used for; empty without a valid rule."""
     try:
         expression = re.search(r"\bplural\s*=\s*([^;]+)", rule)
         form_of = gettext.c2py(expression[1] if expression else "")
@@ -164,7 +163,7 @@ def plural_forms(rule: str) -> dict[int, frozenset[int]]:
 
 
 def with_placeholders_of(target: str, source: str, other: str, known: Context) -> str:
-    """The source, or the other one where that alone has the placeholders of the translation."""
+    """The source, or the other one if only that has the placeholders of the translation."""
     if "%" not in target + source and "{" not in target + source:
         return source
     check = Templates()
@@ -175,13 +174,13 @@ def with_placeholders_of(target: str, source: str, other: str, known: Context) -
 def _mark(
     content: bytes, encoding: str, places: Sequence[_Place], checked: Sequence[Checked | None], output: Path
 ) -> None:
-    """Write the file with comments of the units' errors in place of older ones, and every other byte as it is."""
+    """Write the file with comments about the units' errors, replacing older ones; all other bytes are unchanged."""
     old: dict[int, tuple[bytes, ...]] = defaultdict(tuple)
     new: dict[int, list[str]] = defaultdict(list)
     for (start, form, segment), one in zip(places, checked, strict=True):
         if one is not None:
             old[start] += ((_COMMENT + form).encode(),)
-            # One comment a place: that of its worst error, which is the first in the annotation.
+            # One comment per position, for its most severe error, which is the first in the annotation.
             worst = {(span.side, span.start, span.end): span for span in reversed(one.annotation.spans)}
             for span in reversed(worst.values()):
                 words = span.text_in(segment.source, segment.translation)
@@ -193,7 +192,7 @@ def _mark(
             top = start
             while top and lines[top - 1].startswith(b"#") and not lines[top - 1].startswith(b"#~"):
                 top -= 1
-            # The comments of translators come first, and ours behind them.
+            # Our comments come after the translators' comments.
             of_people = [at for at in range(top, start) if lines[at].rstrip() == b"#" or lines[at].startswith(b"# ")]
             before = of_people[-1] + 1 if of_people else top
             ending = b"\r\n" if lines[start].endswith(b"\r\n") else b"\n"

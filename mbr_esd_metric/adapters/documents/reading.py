@@ -1,4 +1,4 @@
-"""The reader of each kind of translators' files, chosen by the ending of a name."""
+"""Readers of translators' files by file extension."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mbr_esd_metric.adapters.documents.xml_files import read_tmx, read_xliff
 from mbr_esd_metric.errors import InputError, no_effect_error
 from mbr_esd_metric.prompting.languages import language_code, language_pair
 
-#: Ending of a file name -> its reader.
+#: File extension -> reader.
 _READERS: Mapping[str, Callable[[Path, Selection], Document]] = {
     **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), read_xliff),
     **{".po": read_po, ".csv": read_table, ".tsv": read_table, ".tmx": read_tmx, ".xcstrings": read_catalog_pair},
@@ -24,17 +24,17 @@ _READERS: Mapping[str, Callable[[Path, Selection], Document]] = {
 def read_document(
     path: str | Path, selection: Selection = READY, *, source: str | Path | None = None, may_be_empty: bool = False
 ) -> Document:
-    """The texts of a file, by the ending of its name.
+    """Read the texts of a file, by extension.
 
     Args:
         path: the file.
-        selection: the units to read; units in other languages than `selection.lp` are left as they are.
-        source: of a file with keys, the file with the same keys in the source language.
-        may_be_empty: whether a file without a translated unit is accepted.
+        selection: the units to read; units in other languages than `selection.lp` are ignored.
+        source: for a key-value file, the file with the same keys in the source language.
+        may_be_empty: whether to accept a file without translated units.
 
     Raises:
-        InputError: another ending, a file that is not what its ending says, no translated unit, or none in the language
-            pair.
+        InputError: an unsupported extension, content that does not match it, no translated unit, or none in the
+            language pair.
     """
     ending = Path(path).suffix.lower()
     document = read_as(ending, Path(path), source, selection)
@@ -60,8 +60,8 @@ def read_document(
 
 
 def read_as(ending: str, path: Path, source: str | Path | None, selection: Selection) -> Document:
-    """The texts of a file as of one whose name has this ending, in all languages unless the format has one a reading;
-    it may have no unit. `source` is that of `read_document`."""
+    """Read a file as if it had this extension, in all languages that the format allows at once; it may have no units.
+    For `source`, see `read_document`."""
     if selection.columns is not None and ending not in (".csv", ".tsv"):
         raise no_effect_error("--columns", f"{path}, which is not a table")
     if source is not None and ending != ".xcstrings":

@@ -1,5 +1,5 @@
-"""CSV and TSV with named columns, which `columns.py` finds. Scores and errors become columns. A row without a
-translation has one that is blank."""
+"""CSV and TSV with named columns (see `columns.py`). Scores and errors are written as columns. A row without a
+translation has a blank translation."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows
 from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.prompting.languages import language_pair
 
-#: The columns that a marked table has more than the user's.
+#: Columns added to a marked table.
 _ADDED = ("mbr_esd_score", "mbr_esd_errors")
-#: The columns of a table with one error a row.
+#: Columns of a table with one error per row.
 ERROR_COLUMNS = (
     *("system", "id", "severity", "category", "side", "start", "end", "text", "confidence"),
     *("source", "translation"),
 )
-#: The line before the header by which Excel knows what divides the columns.
+#: The line before the header that specifies the separator for Excel.
 _SEPARATOR = re.compile(r'"?sep=([^\r\n])"?\r?\n', re.IGNORECASE)
-#: How a text begins that a spreadsheet would take for a formula.
+#: Prefixes of texts that a spreadsheet would evaluate as a formula.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_errors(path: str | Path, errors: Sequence[Mapping[str, Any]]) -> None:
-    """Write a CSV with one error a row, in `ERROR_COLUMNS`, and in those of corrections where there are any. A text
-    that a spreadsheet would take for a formula has an apostrophe before it, which `read_table` takes off again."""
+    """Write a CSV with one error per row, in `ERROR_COLUMNS`, with the columns for corrections if there are any. Texts
+    that a spreadsheet would evaluate as a formula are prefixed with an apostrophe, which `read_table` removes."""
     columns = (*ERROR_COLUMNS, *(name for name in CORRECTION if any(name in error for error in errors)))
     with whole_file(path) as file:
         for row in (columns, *(map(error.get, columns) for error in errors)):
@@ -47,15 +47,14 @@ def write_errors(path: str | Path, errors: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _formula(text: str) -> bool:
-    """Whether a text begins as a formula, behind any apostrophes."""
+    """Whether a text starts like a formula, after any apostrophes."""
     return text.lstrip("'").startswith(_FORMULAS)
 
 
 def read_table(path: Path, selection: Selection = READY) -> Document:
-    """The rows of a table with a header; those without a source, and unless `selection.every` those that a column says
-    are not ready, are left out. `find_columns` finds the columns of source and target.
-
-    Cells of a TSV are literal, unless `is_quoted` says that they are quoted.
+    """The rows of a table with a header. Rows without a source are skipped, and unless `selection.every`, rows that are
+    not ready. `find_columns` finds the source and target columns. Cells of a TSV are literal, unless `is_quoted`
+    detects CSV quoting.
     """
     lp, chosen = selection.lp, selection.columns
     separator = _SEPARATOR.match(whole_text(path))
@@ -95,8 +94,8 @@ def read_table(path: Path, selection: Selection = READY) -> Document:
         numbers.append(number)
 
     def mark(checked: Sequence[Checked | None], output: Path) -> None:
-        """Write the table with score and errors, in place of those that an earlier run added, and every other byte as
-        it is; behind row `last` lines are blank."""
+        """Write the table with scores and errors, replacing those of an earlier run; all other bytes are unchanged.
+        Lines after row `last` are blank."""
         by_row = dict(zip(numbers, checked, strict=True))
         is_judged = any(one is not None for one in checked)
         quote = partial(quoted_cell, delimiter=delimiter, always=all(cell[:1] == '"' for cell in rows[top].raw))
@@ -120,8 +119,8 @@ def _header(row: Row) -> list[str]:
 
 
 def _delimiter(path: Path, lp: str | None, chosen: tuple[str, str] | None) -> str:
-    """What divides the header into columns with a source and a target: a comma, of a TSV a tab, or another one of those
-    in use in a country; where none does, the one that makes most columns."""
+    """The separator that yields a source and a target column: a comma, for TSV a tab, or another common separator; if
+    none does, the one with the most columns."""
     text = whole_text(path)
     usual = "\t,;|" if path.suffix.lower() == ".tsv" else ",;\t|"
     marks = "".join(one for one in text.partition("\n")[0] if not one.isalnum() and one not in "\"' _-\r")
@@ -136,7 +135,7 @@ def _delimiter(path: Path, lp: str | None, chosen: tuple[str, str] | None) -> st
 
 
 def _cells(one: Checked | None) -> tuple[str, str]:
-    """Score and errors of a row, "" both without `one`; a blank translation left out (blank=skip) has no score."""
+    """Score and errors of a row, both "" without `one`; a skipped blank translation (blank=skip) has no score."""
     if one is None:
         return "", ""
     keys = ("start", "end", "severity", "category", "side")

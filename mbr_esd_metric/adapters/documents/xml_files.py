@@ -1,8 +1,7 @@
 """XLIFF 1.2 and 2.x, with errors as localisation quality issues of ITS 2.0; and TMX, with errors as highlighted words.
 
-A mark of XLIFF is an `mrk` of the type that the mappings of ITS to XLIFF name ("x-its" in 1.2, "its:generic" in 2.x),
-with type, severity and comment; one of TMX is a `hi`, the one element that the format has for it. What a translation
-leaves out is marked in the source.
+In XLIFF, a mark is an `mrk` of the type in the mappings of ITS to XLIFF ("x-its" in 1.2, "its:generic" in 2.x), with
+type, severity and comment; in TMX, it is a `hi`, the only suitable element. Omissions are marked in the source.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from mbr_esd_metric.prompting.languages import language_code, language_pair
 #: A language and its text.
 _Variant = tuple[str, Content]
 _UNITS = ("trans-unit", "segment")
-#: Attribute -> element -> the values, in lower case, of a text that is not a translation or must not be changed:
-#: those of XLIFF itself, memoQ, Phrase and Trados. A text without a state is used.
+#: Attribute -> element -> values, in lower case, of texts that are not translations or must not be changed, in XLIFF
+#: itself, memoQ, Phrase and Trados. Texts without a state are ready.
 _UNREADY: dict[str, dict[str, tuple[str, ...]]] = {
     "state": {"target": ("new", "needs-translation"), "segment": ("initial",)},
     "status": dict.fromkeys(_UNITS, ("notstarted", "rejected")),
@@ -42,10 +41,10 @@ _UNREADY: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def read_xliff(path: Path, selection: Selection = READY) -> Document:
-    """The units of an XLIFF file; segments are units of their own: those of 2.x, and of 1.2 (Trados, Okapi) each
-    `mrk` of the type "seg" in the target with the one of its `mid` in the source.
+    """The units of an XLIFF file. Each segment is a unit: in 2.x, segments; in 1.2 (Trados, Okapi), each `mrk` of type
+    "seg" in the target with the source `mrk` of the same `mid`.
 
-    Left out unless `selection.every`: units with ``translate="no"``, new or to be translated, in their initial state,
+    Skipped unless `selection.every`: units with ``translate="no"``, new or to be translated, in their initial state,
     not started, rejected or locked, and units with a second target, of which the first is read.
     """
     units: list[XmlUnit] = []
@@ -103,7 +102,7 @@ def read_xliff(path: Path, selection: Selection = READY) -> Document:
 
 
 def _problems(element: Element) -> list[str]:
-    """Why its format says that an element is not to be judged."""
+    """The reason why an element is not ready, or None."""
     return [
         f'{name}="{value}"' if value else f"no {name}"
         for name, elements in _UNREADY.items()
@@ -112,7 +111,7 @@ def _problems(element: Element) -> list[str]:
 
 
 def _id(stack: Sequence[Element]) -> str:
-    """The unit's id, with that of its file where there is one, and the segment's; "" outside all units."""
+    """The unit's id, including those of its file (if any) and segment; "" outside units."""
     if not any(element.name in ("trans-unit", "unit") for element in stack):
         return ""
     return _named(stack, "file", "trans-unit", "unit", "segment")
@@ -132,7 +131,7 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
 
 
 def _issue(prefix: str, v2: bool, id_: str, text: str, span: ErrorSpan) -> str:
-    severity = 100 if span.severity == "major" else 20  # of 100, in proportion to MQM's penalties of 5 and 1
+    severity = 100 if span.severity == "major" else 20  # out of 100, proportional to MQM's penalties of 5 and 1
     name = f'id="{id_}" type="its:generic"' if v2 else f'mid="{id_}" mtype="x-its"'
     return (
         f'mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" {prefix}:locQualityIssueSeverity="{severity}" '
@@ -141,15 +140,16 @@ def _issue(prefix: str, v2: bool, id_: str, text: str, span: ErrorSpan) -> str:
 
 
 def read_tmx(path: Path, selection: Selection = READY) -> Document:
-    """The translation units of a TMX file, none of which says that it is not ready.
+    """The translation units of a TMX file; all are ready.
 
     Args:
         path: the file.
-        selection: its `lp` has the languages of source and target; by default the source language is the one that the
-            unit says, or else the header, and the target language the only other one.
+        selection: `lp` has the source and target languages; by default, the source language is specified by the unit or
+            else the header, and the target language is the only other one.
 
     Raises:
-        InputError: no text in the source language, without a pair several target languages, or no unit in the pair's.
+        InputError: no text in the source language, several target languages without `lp`, or no unit in the language
+            pair.
     """
     pair = None if selection.lp is None else language_pair(selection.lp)
     units: list[XmlUnit] = []
@@ -213,7 +213,7 @@ def _code(language: str) -> str:
 
 
 def _nearest(variants: Sequence[_Variant], language: str) -> _Variant | None:
-    """The first text in a language, in the same region if there is one; None if none is in it."""
+    """The first text in a language, preferably of the same region; None if there is none."""
     near = [one for one in variants if one[0] and _code(one[0]) == _code(language)]
     exact = (one for one in near if one[0].lower().replace("_", "-") == language.lower().replace("_", "-"))
     return next(exact, next(iter(near), None))

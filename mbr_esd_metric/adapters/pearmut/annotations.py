@@ -1,8 +1,8 @@
-"""Pearmut's campaigns as they were added, and their logs as ratings of people: protocols ESA, cESA, MQM and DA.
+"""Import of Pearmut's campaigns and logs as human ratings: protocols ESA, cESA, MQM and DA.
 
-A log has an entry for each screen that somebody sent: the items that were shown, an answer for each of them, and the
-times of the person's actions. Welcome and goodbye screens, forms and tutorials are not ratings, nor are attention
-checks: screens with rules, those that come at random, and items named so or not named at all, as in WMT26's scripts.
+A log has an entry for each submitted screen: the shown items, an answer for each of them, and the times of the
+annotator's actions. Welcome and goodbye screens, forms and tutorials are not ratings, nor are attention checks: screens
+with rules, random screens, and items with such names or no name, as in WMT26's scripts.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.untrusted import finite, json_objects, read_json, reading
 
-#: The longest pause that counts as work, in seconds; Pearmut's own number.
+#: Maximum pause that counts as working time, in seconds; Pearmut's value.
 _PAUSE = 61.0
-#: Name of a screen that is not a rating -> what it is. Pearmut leaves them out of its own results.
+#: Name of a screen that is not a rating -> its kind. Pearmut also excludes them from its results.
 _SCREENS = {"welcome": "tutorial", "goodbye": "form or closing screen", "random": "attention check"}
-#: Between the parts of an item's name, the last of which may be its place in the document.
+#: Separator of the parts of an item's name; the last part may be its position in the document.
 _SEPARATOR = re.compile(r"_#{1,3}_")
 
 
 class Answer(NamedTuple):
-    """One person's answer to one translation: the number of the screen, the item's place on it, the code of the system,
-    the items that were shown, this one (as the campaign has it, where that is known), score and errors, seconds."""
+    """An annotator's answer for a translation: the number of the screen, the item's position on it, the code of the
+    system, the shown items, this item (from the campaign, if known), score and errors, seconds."""
 
     person: str
     screen: str
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 @dataclass(slots=True)
 class Answers:
     """The answers of a log, oldest first, without attention checks; person -> screen of each check -> whether it was
-    passed; and reason -> how often something was left out."""
+    passed; and reason -> number of dropped items."""
 
     kept: list[Answer] = field(default_factory=list)
     checks: dict[str, dict[str, bool]] = field(default_factory=dict)
@@ -56,10 +56,10 @@ class Answers:
 
 
 def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
-    """The answers in a log, oldest first, after the resets in it.
+    """The answers in a log, oldest first, after applying resets.
 
     Raises:
-        InputError: an entry that Pearmut does not write; a person, a text or a system that is not the campaign's.
+        InputError: a malformed entry; or a person, text or system that is not in the campaign.
     """
     answers = Answers()
     for number, entry in enumerate(log, 1):
@@ -82,7 +82,7 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
                 continue
             items = [_campaign_item(campaign, item) for item in entry["item"]]
             pairs = list(zip(items, entry["annotation"], strict=True))
-            # Where the campaign is not at hand, as in WMT26's release, items tell it by their names.
+            # Without the campaign, as in WMT26's release, attention checks are recognised by item names.
             name = str(items[0].get("item_id", "attention_check_")) if campaign.items is None else ""
             is_check = kind is not None or any("validation" in item for item in items)
             if is_check or name.startswith("attention_check_"):
@@ -97,7 +97,7 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
 def _answers(
     campaign: Campaign, entry: Mapping[str, Any], pairs: Sequence[tuple[Any, Any]], left_out: Counter[str]
 ) -> Iterator[Answer]:
-    """The answers of one screen, whose items and values are the `pairs`."""
+    """The answers of one screen, given (item, values) `pairs`."""
     person, screen, actions = str(entry["user_id"]), str(entry.get("item_i")), entry.get("actions") or []
     seconds = _seconds(actions)
     skipped = any(action.get("action") == "submit_skip" for action in actions)
@@ -114,7 +114,7 @@ def _answers(
 
 
 def _campaign_item(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The campaign's item that was shown; of systems, one screen may have shown a part."""
+    """The shown item of the campaign; a screen may show only some of the systems."""
     if campaign.items is None:
         return item
     same = campaign.items.get(identity_of(item), ())
@@ -126,10 +126,10 @@ def _campaign_item(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, 
 
 
 def ratings_of(campaign: Campaign, answers: Answers) -> list[Rating]:
-    """The last answer of each person to each translation.
+    """The last answer of each annotator for each translation.
 
     Raises:
-        InputError: a score out of its range, or a missing score that the campaign requires; an error outside its text.
+        InputError: a score out of range, a missing score that the campaign requires, or an error outside its text.
     """
     numbers: dict[tuple[str, ...], int] = {}
     visits: dict[tuple[str, str, int, str], list[Answer]] = defaultdict(list)
@@ -138,7 +138,7 @@ def ratings_of(campaign: Campaign, answers: Answers) -> list[Rating]:
     ratings = []
     for (person, screen, at, code), each in visits.items():
         if len(each) > 1:
-            answers.left_out["answer that the same person gave anew: the last one counts"] += len(each) - 1
+            answers.left_out["repeated answer by the same person: the last one counts"] += len(each) - 1
         with reading(f"screen {screen} of {person} in {campaign.name}"):
             *_, shown, item, value, _ = each[-1]
             text, (document, label) = item["tgt"][code], _place(numbers, shown, item, at)
@@ -167,7 +167,7 @@ def ratings_of(campaign: Campaign, answers: Answers) -> list[Rating]:
 
 
 def _score(campaign: Campaign, answer: Mapping[str, Any]) -> float | None:
-    """From 0 to 100: the score, or the mean of the sliders that there are in its place."""
+    """The score from 0 to 100, or the mean of the sliders that replace it."""
     if campaign.sliders is None:
         if answer.get("score") is None:
             raise InputError("no score, but the campaign requires one")
@@ -186,7 +186,8 @@ def _score(campaign: Campaign, answer: Mapping[str, Any]) -> float | None:
 def _place(
     numbers: dict[tuple[str, ...], int], screen: Sequence[Mapping[str, Any]], item: Mapping[str, Any], at: int
 ) -> tuple[str, str]:
-    """The document and the segment of the item at this place; without names, `numbers` counts screens by sources."""
+    """The document and segment of the item at this position; without names, `numbers` numbers the screens by their
+    sources."""
     if "document" in item:
         return str(item["document"]), str(item["segment"])
     if "item_id" in screen[0]:
@@ -198,8 +199,8 @@ def _place(
 
 
 def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], float]:
-    """Seconds for each (segment, system) of a screen: the time up to each action there. Other actions' time goes to the
-    next translation, and what is left at the end to the last."""
+    """Seconds for each (segment, system) of a screen: the time before each action on it. The time of other actions is
+    assigned to the next translation, and the remaining time to the last one."""
     spent: dict[tuple[int, str], float] = defaultdict(float)
     waiting, last = 0.0, None
     for before, after in pairwise(actions):
@@ -214,10 +215,10 @@ def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], floa
 
 
 def _passed(item: Mapping[str, Any], answers: Mapping[str, Any]) -> bool:
-    """Whether the answer to each translation keeps the rules for it, in Pearmut's way."""
+    """Whether the answer for each translation satisfies its rules, as in Pearmut."""
 
     def keeps(values: Mapping[str, Any], rule: Mapping[str, Any], keys: Iterable[str]) -> bool:
-        """Whether these values are the rule's, or between its two."""
+        """Whether these values equal the rule's, or are in its range."""
         pairs = ((values[key], rule[key]) for key in keys if key in rule)
         return all(v is not None and r[0] <= v <= r[1] if isinstance(r, list) else v == r for v, r in pairs)
 
@@ -236,8 +237,8 @@ def _passed(item: Mapping[str, Any], answers: Mapping[str, Any]) -> bool:
 
 
 def error_of(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmError:
-    """An error as it was marked. Behind the text stand the tokens. One marked as [missing] has no place in the source,
-    or that which it had when it was marked beforehand; one marked as another token has none."""
+    """The error of a marked span. Tokens follow the text. An error marked on [missing] has the source position of its
+    pre-filled span, if any; errors marked on other tokens have no position."""
     severity = str(span["severity"]).lower()
     if fold_severity(severity) is None:
         raise InputError(f"an error span of severity {span['severity']!r} in {text[:40]!r}")
@@ -258,16 +259,16 @@ def error_of(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmEr
 
 
 def _stored(span: Mapping[str, Any]) -> str:
-    """The category; one without parts is stored as "Other/Other"."""
+    """The category; Pearmut stores a category without parts as "Other/Other"."""
     top, _, part = (span.get("category") or "").partition("/")
     return f"{top}/{part}" if part and part != top else top
 
 
 def _fates(before: Sequence[MqmError], after: Sequence[MqmError]) -> tuple[tuple[Suggestion, ...], int]:
-    """The fate of each span that was marked beforehand, and the number of errors that were added.
+    """The fate of each pre-filled span, and the number of added errors.
 
-    A span that is as before is kept. Of the others, one that still shares characters with a new error is changed, and
-    each new error is the change of one span at most. An omission without a place meets any span of the source.
+    An unchanged span is kept. Of the others, a span that overlaps a new error is changed, where each new error belongs
+    to at most one span. An omission without a position overlaps any span of the source.
     """
     new = list(after)
     fates: dict[int, Fate] = {}
@@ -283,15 +284,15 @@ def _fates(before: Sequence[MqmError], after: Sequence[MqmError]) -> tuple[tuple
     return tuple(Suggestion(old, fates.get(at, "deleted")) for at, old in enumerate(before)), len(new)
 
 
-#: Protocol -> whether people mark errors.
+#: Protocol -> whether it includes marking errors.
 _PROTOCOLS = {"ESA": True, "cESA": True, "MQM": True, "DA": False}
-#: What stands behind a translation, to be marked for what it leaves out.
+#: Token after a translation, for marking omissions.
 MISSING = "[missing]"
 
 
 def read_campaign(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
-    """The campaign in a file that was added, in Pearmut's download of one, in a file of Pearmut's folder, or in that
-    folder if it has one; in the last two cases with its log of annotations."""
+    """Read a campaign from a campaign file, Pearmut's download, a file in Pearmut's folder, or this folder if it has a
+    single campaign; in the last two cases, with its log of annotations."""
     path = Path(path)
     if path.is_dir():
         folder = (path / "data" if (path / "data").is_dir() else path) / "campaigns"
@@ -316,8 +317,8 @@ def read_campaign(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]
 
 
 def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
-    """The annotations of a campaign: Pearmut's log (JSON lines), or its download. Raises `InputError` with the line,
-    or if the campaign is not in the file."""
+    """The annotations of a campaign, from Pearmut's log (JSON lines) or download. Raises `InputError` with the line, or
+    if the campaign is not in the file."""
     if Path(path).suffix == ".jsonl":
         try:
             return [dict(item) for _, _, item in json_objects(path)]
@@ -330,7 +331,7 @@ def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
 
 
 def read_logs(path: str | Path) -> dict[str, list[dict[str, Any]]]:
-    """Campaign -> its annotations, of Pearmut's download."""
+    """Campaign -> its annotations, from Pearmut's download."""
     value = read_json(path, writable=True)
     if not isinstance(value, dict) or not all(isinstance(log, list) for log in value.values()):
         raise InputError(f"{path}: no annotations of a campaign; give the file that Pearmut's page downloads")
@@ -339,15 +340,15 @@ def read_logs(path: str | Path) -> dict[str, list[dict[str, Any]]]:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A campaign, as far as it is known.
+    """The known data of a campaign.
 
     Attributes:
-        marked: whether people mark errors.
-        sliders: name -> lowest and highest value, in place of one score from 0 to 100; None if there is that score.
-        tokens: what can be marked behind the text, in order.
-        systems: what annotators' browsers get -> the system's name; None if they get the names.
-        items: the items that are shown, by all that names them but their translations; None if they are not known.
-        people: the annotators; None if anybody may be one.
+        marked: whether annotators mark errors.
+        sliders: name -> lowest and highest value, if sliders replace the score from 0 to 100; otherwise None.
+        tokens: tokens after the text that can be marked, in order.
+        systems: code in annotators' browsers -> system name; None if browsers get the names.
+        items: identity -> shown items; None if unknown.
+        people: the annotators; None if not restricted.
     """
 
     name: str
@@ -361,7 +362,7 @@ class Campaign:
 
     @classmethod
     def of(cls, value: Mapping[str, Any], language_pair: str | None = None) -> Campaign:
-        """A campaign as it was added, or as Pearmut downloads it."""
+        """The campaign in a campaign file or Pearmut's download."""
         name = str(value["campaign_id"])
         with reading(f"campaign {name}"):
             info, key = value.get("info") or {}, value.get("mbr_esd")
@@ -396,12 +397,13 @@ def _items(*nested: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def identity_of(item: Mapping[str, Any]) -> tuple[Any, ...]:
-    """All that names an item but its translations."""
+    """The identity of an item: its fields without translations."""
     return tuple(item.get(key) for key in ("src", "item_id", "document", "segment"))
 
 
 def _people(info: Mapping[str, Any], data: Any) -> frozenset[str] | None:
-    """The annotators of a campaign in which each has a list of screens; to others Pearmut can add people later."""
+    """The annotators of a campaign with a list of screens per annotator; in others, Pearmut can add annotators
+    later."""
     if isinstance(data, Mapping):
         return frozenset(map(str, data))
     if info.get("assignment") != "task-based" or not isinstance(info.get("users"), list):

@@ -1,4 +1,4 @@
-"""Screens for annotators, as a campaign that `pearmut add` takes."""
+"""Export of annotators' screens as a campaign for `pearmut add`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mbr_esd_metric.messages import number_of
 
 Protocol = Literal["ESA", "MQM"]
 
-#: Google's categories (Freitag et al. 2021), which WMT uses; Pearmut's own are not weighed by WMT's scores.
+#: Google's categories (Freitag et al. 2021), which WMT uses; WMT's scores have no weights for Pearmut's own categories.
 MQM_CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "Accuracy": ("Addition", "Mistranslation", "Omission", "Untranslated text"),
     "Fluency": ("Character encoding", "Grammar", "Inconsistency", "Punctuation", "Register", "Spelling"),
@@ -28,14 +28,14 @@ MQM_CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "Source error": (),
 }
 
-#: A word between spaces; in scripts without spaces a character.
+#: A word between spaces, or a character in scripts without spaces.
 _WORD = re.compile(rf"{UNSPACED.pattern}|(?:(?!{UNSPACED.pattern})\S)+")
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A translation on a screen; the spans marked beforehand, None to begin from nothing; and the words that are
-    another segment's, if this is an attention check."""
+    """A translation on a screen; its pre-filled spans, None for no pre-filling; and, for an attention check, the words
+    from another segment."""
 
     text: str
     spans: Annotation | None = None
@@ -44,7 +44,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A segment on a screen: its name, its source, and system -> output."""
+    """A segment on a screen: name, source, and system -> output."""
 
     id: str
     source: str
@@ -60,17 +60,17 @@ class Screen:
 
 
 def attention_checks(documents: Sequence[Screen], count: int, rng: random.Random) -> list[Screen]:
-    """Segments again, in which an unmarked translation has words of the same system's for another segment, as in WMT.
-
-    They replace as many words in the middle, a third of the translation and at least 3, and are a major error.
+    """Repeated segments in which words of an unmarked translation are replaced by the same system's words for another
+    segment, as in WMT. They replace an equal number of words in the middle, a third of the translation and at least 3,
+    and are a major error.
 
     Raises:
-        InputError: there are too few such translations.
+        InputError: too few suitable translations.
     """
     items = [item for document in documents for item in document.items]
     unmarked = [(item, system) for item in items for system, output in item.outputs.items() if not output.spans]
     checks: list[Screen] = []
-    # One in each translation first; then other words.
+    # First one per translation, then with other words.
     for item, system in rng.sample(unmarked, len(unmarked)) * 3:
         if len(checks) == count:
             break
@@ -89,7 +89,8 @@ def attention_checks(documents: Sequence[Screen], count: int, rng: random.Random
 
 
 def _with_words_of(text: str, other: str, rng: random.Random) -> tuple[str, ErrorSpan] | None:
-    """The text with words of another in its middle, and their place; None where they are too few or the same."""
+    """The text with words of another text in its middle, and their position; None if there are too few, or they are
+    equal."""
     words, foreign = list(_WORD.finditer(text)), list(_WORD.finditer(other))
     count = max(3, -(-len(words) // 3))
     if len(words) <= count or len(foreign) < count:
@@ -111,12 +112,11 @@ def campaign(
     each: int = 1,
     protocol: Protocol = "ESA",
 ) -> dict[str, Any]:
-    """The campaign as `pearmut add` takes it.
-
-    Annotators take turns with the documents, in order. Checks are dealt out evenly, and come anywhere between.
+    """The campaign for `pearmut add`. Documents are assigned to annotators in turn, in order. Checks are distributed
+    evenly, at random positions.
 
     Args:
-        each: how many annotators see each document.
+        each: number of annotators per document.
         protocol: spans and a score (ESA), or spans with categories (MQM).
     """
     if not 1 <= each <= len(annotators):
@@ -169,8 +169,8 @@ def _screen(document: Screen, codes: Mapping[str, str], protocol: Protocol, rng:
 
 
 def showable_spans(spans: Annotation, text: str) -> list[ErrorSpan]:
-    """The spans without those that Pearmut cannot show: overlapping ones, of which the worse, then the longer is kept,
-    and line ends alone. There is one [missing]: the worst span of what the translation leaves out."""
+    """The spans that Pearmut can show: of overlapping spans, only the more severe, then the longer; no spans of only
+    line ends; and only one [missing], for the most severe omission."""
     shown: list[ErrorSpan] = []
     for span in sorted(spans.on("translation"), key=lambda one: (one.severity != "major", one.start - one.end)):
         visible = text[span.start : span.end].strip("\n\r\u2028\u2029")
@@ -190,7 +190,7 @@ def _suggested(span: ErrorSpan, text: str, protocol: Protocol) -> dict[str, Any]
 
 
 def _category(name: str | None) -> str | None:
-    """The category as Pearmut stores it, if it is one of `MQM_CATEGORIES`; the annotator chooses where it is not."""
+    """The category in Pearmut's format, if it is one of `MQM_CATEGORIES`; otherwise, the annotator chooses it."""
     top, _, part = (name or "").lower().partition("/")
     category = next((category for category in MQM_CATEGORIES if category.lower() == top), None)
     if category is None or not MQM_CATEGORIES[category]:
@@ -199,16 +199,16 @@ def _category(name: str | None) -> str | None:
 
 
 def _rule(error: ErrorSpan, text: str) -> dict[str, Any]:
-    """Passed by a marked span that has a character of this error."""
+    """A rule that is satisfied by a marked span overlapping this error."""
     start, last = utf16_units(text, error.start), utf16_units(text, error.end) - 1
     return {"error_spans": [{"start_i": [0, last], "end_i": [start, utf16_units(text, len(text)) - 1]}]}
 
 
 def utf16_units(text: str, at: int) -> int:
-    """UTF-16 units before a character."""
+    """The number of UTF-16 units before a character."""
     return at + sum(character > "\uffff" for character in text[:at])
 
 
 def character(text: str, unit: int) -> int:
-    """The character that has this UTF-16 unit; the text's length for any behind it."""
+    """The index of the character with this UTF-16 unit; the text's length for units after it."""
     return len(text.encode("utf-16-le")[: 2 * unit].decode("utf-16-le", "ignore"))

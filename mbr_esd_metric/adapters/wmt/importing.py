@@ -1,10 +1,10 @@
-"""The kind of a file that WMT publishes; and people's ratings, or a task's test set, in mt-metrics-eval's layout.
+"""Import of human ratings, or a task's test set, into mt-metrics-eval's layout.
 
-MQM's gold "mqm" is minus the penalties of all rows of a rater, source side included, averaged over the raters of a
-segment, as WMT makes it; error spans are written for each rater, and merged where one rater had each translation.
-ESA's gold "esa" is the mean of the raters' scores; the first rating of each translation is also "esa-human1", the
-standard gold of WMT25, the second "esa-human2" and so on; ratings without a score count as "mqm". A task's test set has
-no gold; the task's names of systems and numbers of segments are kept, so that a submission can use them.
+As in WMT, the gold score "mqm" is minus the penalties of all rows of a rater, including the source side, averaged over
+the raters of a segment; error spans are written for each rater, or merged if each translation has one rater. The gold
+score "esa" is the mean of the raters' scores; the first rating of each translation is also "esa-human1", the standard
+gold of WMT25, the second "esa-human2" and so on; ratings without a score count as "mqm". A task's test set has no gold;
+the task's system names and segment numbers are stored for submissions.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from mbr_esd_metric.messages import number_of
 
 _LP = re.compile(r"\w+-\w+")
 _FIX = "change it with --rename OLD=NEW"
-#: The toolkit's name of the ratings of all raters together.
+#: The toolkit's name for the merged ratings of all raters.
 _MERGED = "merged"
-#: System -> for each segment its ratings.
+#: System -> ratings of each segment.
 _Cells: TypeAlias = Mapping[str, Sequence[Sequence[Rating]]]
-#: Of what, and what became of it -> how often.
+#: (Kind of item, its treatment) -> count.
 _Counts: TypeAlias = Counter[tuple[str, str]]
 #: Name of scores -> their ratings, and name of a set of error spans -> its ratings.
 _Gold: TypeAlias = tuple[dict[str, _Cells], dict[str, _Cells]]
@@ -54,9 +54,9 @@ class Target:
     """A new test set, in one language pair, of a data folder.
 
     Attributes:
-        references: those of the systems that are references; by default, those called ref, refA, refB and so on. One
-            called "ref" takes the name of the test set's standard reference.
-        rename: system names to change, old -> new. In others, white space and slashes become underscores.
+        references: the systems that are references; by default, those called ref, refA, refB and so on. "ref" is
+            renamed to the test set's standard reference.
+        rename: old -> new system names. In other names, white space and slashes become underscores.
         weights: MQM weights of the gold scores, "google" as WMT's, or "paper".
         overwrite: replace the texts and human scores of a test set and language pair.
     """
@@ -70,7 +70,7 @@ class Target:
     overwrite: bool = False
 
     def layout(self) -> Layout:
-        """The place, after checking that nothing there would be lost."""
+        """The layout, after checking that no data would be lost."""
         if not _LP.fullmatch(self.lp):
             raise OptionError(f"a language pair is two language codes such as 'en-de', not {self.lp!r}")
         layout = Layout(Path(self.data).expanduser(), self.test_set, self.lp)
@@ -85,7 +85,7 @@ class Target:
         return layout
 
     def names(self, systems: Iterable[str]) -> dict[str, str]:
-        """System as in the file -> its name in the layout."""
+        """System name in the file -> name in the layout."""
         known = sorted(set(systems))
         for old in self.rename:
             if old not in known:
@@ -114,7 +114,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A test set that was written; `notes` are changes and omissions beside those that the reader reports."""
+    """An imported test set; `notes` are changes and omissions in addition to the reader's report."""
 
     layout: Layout
     references: tuple[str, ...]
@@ -123,9 +123,9 @@ class Imported:
 
 
 def import_mqm(human: RatingData, target: Target) -> Imported:
-    """Write a test set of the human MQM annotations that `read_mqm` read. Raises `InputError` for no rating in that
-    language pair, a name that no file can have, or a test set, or scores of its older texts, that are there; and
-    `OptionError` for a reference or a system to rename that is not in the data."""
+    """Import human MQM annotations from `read_mqm` as a test set. Raises `InputError` if the language pair has no
+    ratings, a name is not valid for a file, or the test set, or scores of its older texts, already exist; and
+    `OptionError` for a reference or renamed system that is not in the data."""
     ratings = [r for r in human if r.lp in (None, target.lp)]
     if not ratings:
         raise InputError(f"{human.path}: no ratings of {target.lp}; there are: {', '.join(human.lps)}")
@@ -140,15 +140,15 @@ def import_mqm(human: RatingData, target: Target) -> Imported:
             for rater, name in raters.items()
         }
         if all(len(each) < 2 for row in cells.values() for each in row):
-            spans[f"mqm.{_MERGED}"] = cells  # one rater a translation: together they are one full set
+            spans[f"mqm.{_MERGED}"] = cells  # one rater per translation: together, they form a complete set
         return {"mqm": cells}, spans
 
     return _import(segments, ratings, target, gold, notes)
 
 
 def import_texts(texts: TestSetTexts, target: Target) -> Imported:
-    """Write a test set of the ESA that `read_esa` or `read_wmt26_esa` read, or of the texts that `read_task` read.
-    Raises what `import_mqm` raises."""
+    """Import ESA annotations from `read_esa` or `read_wmt26_esa`, or texts from `read_task`, as a test set. Raises the
+    exceptions of `import_mqm`."""
     if target.lp not in texts.lps:
         raise InputError(f"nothing of {target.lp}; there are: {', '.join(texts.lps)}")
     segments = [segment for segment in texts.segments if segment.lp == target.lp]
@@ -178,8 +178,8 @@ def import_texts(texts: TestSetTexts, target: Target) -> Imported:
 
 
 def read_task(path: str | Path) -> TestSetTexts:
-    """The official segments of a task's test set, in the file's order: of mteval-task*-test25.tsv (WMT25), a row a
-    segment and system, or mteval-test26.jsonl (WMT26), a segment a line; plain or compressed."""
+    """The official segments of a task's test set, in file order: from mteval-task*-test25.tsv (WMT25), one row per
+    segment and system, or mteval-test26.jsonl (WMT26), one segment per line; plain or compressed."""
     path = Path(path)
     of_wmt26 = plain_name(path).endswith(".jsonl")
     segments = tuple(read_items(path, _wmt26) if of_wmt26 else read_esa([path], rated=False).segments)
@@ -197,10 +197,8 @@ def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: 
 
 
 def _identified(ratings: Sequence[Rating], counts: _Counts) -> list[Rating]:
-    """Ratings whose document and segment name one source text.
-
-    In bio-MQM they do not: documents are called after the system that translated them, and numbers come back
-    with other sources. Then equal sources are one segment.
+    """Ratings in which document and segment identify the source text. This is not the case in bio-MQM: documents are
+    named after systems, and segment numbers recur with different sources. There, equal sources become one segment.
     """
     named = [r for r in ratings if r.segment.system]
     counts["rating", "of a system without a name: left out"] = len(ratings) - len(named)
@@ -223,7 +221,7 @@ def _identified(ratings: Sequence[Rating], counts: _Counts) -> list[Rating]:
 def _segments(
     ratings: Sequence[Rating], lp: str, path: Path, counts: _Counts
 ) -> tuple[list[SourceSegment], list[Rating]]:
-    """The segments of ratings, each with the first spelling of its translations, and each rater's first rating."""
+    """The segments of ratings, with the first spelling of each translation, and each rater's first rating."""
     segments: dict[tuple[str, str], SourceSegment] = {}
     first: dict[tuple[str, str, str], Rating] = {}
     kept: dict[tuple[str, str, str, str], Rating] = {}
@@ -249,7 +247,7 @@ def _segments(
 
 
 def _carried(error: MqmError, text: str, into: str) -> MqmError:
-    """An error in another spelling of its translation. A span that is not clear there loses its place."""
+    """An error transferred to another spelling of its translation. An ambiguous span loses its position."""
     if error.side != "translation" or text == into:
         return error
     place = carry_span(error.start, error.end, text, into)
@@ -257,7 +255,7 @@ def _carried(error: MqmError, text: str, into: str) -> MqmError:
 
 
 def _by_translation(ratings: Iterable[Rating]) -> dict[tuple[str, str, str], list[Rating]]:
-    """Document, number of the segment and system -> the ratings of this translation, in order."""
+    """(Document, segment number, system) -> the ratings of this translation, in order."""
     cells: dict[tuple[str, str, str], list[Rating]] = defaultdict(list)
     for one in ratings:
         cells[one.segment.document, one.segment.label, one.segment.system].append(one)
@@ -265,7 +263,7 @@ def _by_translation(ratings: Iterable[Rating]) -> dict[tuple[str, str, str], lis
 
 
 def _rater_names(ratings: Iterable[Rating]) -> dict[str, str]:
-    """Rater -> the name of their file."""
+    """Rater -> file name."""
     names: dict[str, str] = {}
     for rater in dict.fromkeys(one.rater for one in ratings):
         name = "_".join(rater.split())
@@ -277,7 +275,7 @@ def _rater_names(ratings: Iterable[Rating]) -> dict[str, str]:
 
 
 def ordered(segments: Iterable[SourceSegment]) -> list[SourceSegment]:
-    """The segments by number if all have one; each document stays in one piece."""
+    """The segments, sorted by number if all have one; documents stay contiguous."""
     listed = list(segments)
     if all(segment.number.isdecimal() for segment in listed):
         listed.sort(key=lambda segment: int(segment.number))
@@ -357,7 +355,7 @@ def _write_ratings(layout: Layout, name: str, cells: _Cells) -> None:
 
 
 def _replace(layout: Layout, new: Layout, sources: Sequence[str]) -> None:
-    """Put the new files of a test set in the place of older ones, once they can be read as every command will."""
+    """Replace older files of a test set with the new ones, after checking that they can be read."""
     try:
         test_set = load_test_set(new.data, layout.test_set, layout.lp, blind=True, choice=EVERY_SYSTEM)
         if test_set.sources != tuple(one_line(source).rstrip() for source in sources):
@@ -371,7 +369,7 @@ def _replace(layout: Layout, new: Layout, sources: Sequence[str]) -> None:
     scores = layout.root / "human-scores"
     for path in (*old, *scores.glob(f"{layout.lp}.*.score"), *scores.glob(f"{layout.lp}.*.rating")):
         path.unlink(missing_ok=True)
-    # The source comes last, because its presence means that the test set is complete.
+    # The source is last, because its presence marks a complete test set.
     made = [path for path in new.root.rglob("*") if path.is_file()]
     for path in sorted(made, key=lambda path: path == new.source()):
         place = layout.root / path.relative_to(new.root)

@@ -1,4 +1,4 @@
-"""The folder layout of mt-metrics-eval v2: where each file is, and how texts and scores are read and written.
+"""The folder layout of mt-metrics-eval v2: file locations, and reading and writing of texts and scores.
 
     DATA/TEST_SET/documents/LP.docs                           domain and document of each segment
     DATA/TEST_SET/sources/LP.txt                              or .jsonl, field "source"
@@ -13,11 +13,10 @@
                                                               test set this is (our addition)
     DATA/TEST_SET/task/LP.documents                           what is known of documents, such as WMT26's (our addition)
 
-And facts of WMT's test sets with error spans, of mt-metrics-eval's meta information (MQM from wmt20 on, ESA from wmt24
-on; wmt26 has ESA alone): their gold, the systems that are evaluated, and the primary submissions and baselines.
-
-`rating_files` reads and writes error spans, and `test_set` checks that files fit together. What reads a file raises
-`InputError` with the file and the line.
+Also contains metadata of WMT's test sets with error spans from mt-metrics-eval (MQM from wmt20 on, ESA from wmt24 on;
+wmt26 only has ESA): their gold, the evaluated systems, primary submissions and baselines. `rating_files` reads and
+writes error spans, and `test_set` checks the consistency of files. Functions that read files raise `InputError` with
+file and line.
 """
 
 from __future__ import annotations
@@ -33,22 +32,19 @@ from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.files.untrusted import finite, parse_strict_json, reading
 
-#: How the toolkit marks a segment that a system did not translate.
+#: The toolkit's marker for a segment that a system did not translate.
 NO_TRANSLATION = "[No translation supplied]"
 _T = TypeVar("_T")
 
 
 def default_data() -> Path:
-    """The folder into which the toolkit's own download puts its data."""
+    """The folder of the toolkit's downloaded data."""
     return Path.home() / ".mt-metrics-eval" / "mt-metrics-eval-v2"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one test set and language pair.
-
-    The class, and every method that takes a name, refuse a name that leads out of its folder (`InputError`).
-    """
+    """The files of one test set and language pair. Names that lead out of the folder raise `InputError`."""
 
     data: Path
     test_set: str
@@ -69,7 +65,7 @@ class Layout:
         return self.root / "documents" / f"{self.lp}.docs"
 
     def source(self) -> Path:
-        """The source file; the text file if there is also a JSON one, or if there is none yet."""
+        """The source file; the text file if there is also a JSON file, or if neither exists yet."""
         text = self.root / "sources" / f"{self.lp}.txt"
         return _texts((self.root / "sources").glob(f"{self.lp}.*")).get(self.lp, text)
 
@@ -81,7 +77,7 @@ class Layout:
         return files
 
     def reference(self, name: str) -> Path:
-        """Where the text file of a reference goes."""
+        """The path of a reference's text file."""
         return self.root / "references" / file_name(f"{self.lp}.{name}", "reference", ".txt")
 
     def outputs(self) -> dict[str, Path]:
@@ -89,42 +85,42 @@ class Layout:
         return _texts((self.root / "system-outputs" / self.lp).glob("*.*"))
 
     def output(self, system: str) -> Path:
-        """Where the text file of a system's translations goes."""
+        """The path of the text file with a system's translations."""
         return self.root / "system-outputs" / self.lp / file_name(system, "system", ".txt")
 
     def task(self, kind: Literal["systems", "segments", "documents"]) -> Path:
-        """The file with a task's names of the systems, numbers of the segments, or documents (our addition)."""
+        """The file with a task's system names, segment numbers, or documents (our addition)."""
         return self.root / "task" / f"{self.lp}.{kind}"
 
     def human_file(self, name: str, ending: str) -> Path:
-        """People's scores of that name, such as "mqm", with the ending seg.score, sys.score or doc.score; or the error
-        spans of a set, such as "mqm.rater1", with the ending seg.rating."""
+        """The file of human scores, such as "mqm", with the extension seg.score, sys.score or doc.score; or of error
+        spans of a set, such as "mqm.rater1", with the extension seg.rating."""
         return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human score", f".{ending}")
 
     def human_files(self, ending: str) -> dict[str, Path]:
-        """Name of people's scores or ratings with that ending -> file, sorted by name."""
+        """Name of human scores or ratings with this extension -> file, sorted by name."""
         paths = sorted((self.root / "human-scores").glob(f"{self.lp}.*.{ending}"))
         return {path.name.removeprefix(f"{self.lp}.").removesuffix(f".{ending}"): path for path in paths}
 
     def metric_file(self, name: str, ending: str) -> Path:
-        """A file of a metric given by its full name: seg.score, sys.score, seg.rating, or signature, one line that says
-        what the scores depend on (the last two are our additions)."""
+        """A file of a metric, given by its full name: seg.score, sys.score, seg.rating, or signature, which is one line
+        (the last two are our additions)."""
         folder = "metric-ratings" if ending == "seg.rating" else "metric-scores"
         return self.root / folder / self.lp / file_name(name, "metric", f".{ending}")
 
     def metrics(self, ending: str = "seg.score") -> tuple[str, ...]:
-        """Full names, such as "BLEU-refA", of the metrics that have such a file, sorted."""
+        """Full names, such as "BLEU-refA", of the metrics with such a file, sorted."""
         paths = self.metric_file("*", ending).parent.glob(f"*.{ending}")
         return tuple(sorted(path.name.removesuffix(f".{ending}") for path in paths))
 
     def metric_files(self) -> list[Path]:
-        """Every file of scores, error spans and signatures of metrics, sorted."""
+        """All files with scores, error spans and signatures of metrics, sorted."""
         folders = [self.metric_file("*", ending).parent for ending in ("seg.score", "seg.rating")]
         return [path for folder in folders for path in sorted(folder.glob("[!.]*"))]
 
 
 def _texts(paths: Iterable[Path], prefix: str = "") -> dict[str, Path]:
-    """Name -> file, sorted by name; the text file if there is also a JSON one. Other files are none."""
+    """Name -> file, sorted by name; the text file if there is also a JSON file. Other files are ignored."""
     files: dict[str, Path] = {}
     for path in sorted(paths):
         if path.suffix == ".txt" or (path.suffix == ".jsonl" and not path.with_suffix(".txt").is_file()):
@@ -133,13 +129,14 @@ def _texts(paths: Iterable[Path], prefix: str = "") -> dict[str, Path]:
 
 
 def check_reference_name(name: str, where: object) -> None:
-    """Raise `InputError` for a reference name that the names of metric files cannot carry."""
+    """Raise `InputError` for a reference name that is not allowed in names of metric files."""
     if not name or name in ("all", "src") or "-" in name or "." in name:
         raise InputError(f"{where}: {name!r} is not a valid reference name (without dash or dot, not 'all' or 'src')")
 
 
 def base_name(metric: str) -> tuple[str, bool]:
-    """A metric's full name without the reference, and whether it uses one. The two name it in every language pair."""
+    """A metric's full name without the reference, and whether it uses one; together, they identify it across language
+    pairs."""
     base, _, reference = metric.rpartition("-")
     return base, reference != "src"
 
@@ -153,9 +150,9 @@ def references_of(metric: str, references: Sequence[str]) -> set[str | None]:
 
 
 def read_text(path: Path, field: str, count: int | None = None) -> tuple[str | None, ...]:
-    """The segments of a text file, without white space at their ends, or of one field of a JSON lines file; exactly
-    `count`, if given. A segment is None if a text file marks it as not translated. As in the toolkit, a byte order
-    mark is a character of the first segment of a text file; people's spans count it."""
+    """The segments of a text file, without trailing white space, or of one field of a JSON lines file; exactly `count`,
+    if given. A segment is None if a text file marks it as not translated. As in the toolkit, a byte order mark is a
+    character of the first segment of a text file, and counts in human spans."""
     segments: list[str | None] = []
     for number, line in numbered_lines(path, with_mark=path.suffix != ".jsonl"):
         if path.suffix != ".jsonl":
@@ -180,7 +177,7 @@ def _counted(path: Path, lines: Sequence[_T], count: int | None) -> tuple[_T, ..
 
 
 def read_documents(path: Path, count: int) -> tuple[tuple[str, str], ...]:
-    """(domain, document) of each of so many segments."""
+    """(domain, document) of each of `count` segments."""
     documents: list[tuple[str, str]] = []
     seen: set[str] = set()
     for number, line in numbered_lines(path):
@@ -200,11 +197,12 @@ def read_blocks(
     """System -> its entries, in order; empty if there is no such file.
 
     Args:
-        parse: system and entry of a line.
-        outputs: where given, each block is of one of these systems, and has an entry for each of its translations.
+        parse: returns system and entry of a line.
+        outputs: if given, each block must belong to one of these systems, and have an entry for each of its
+            translations.
 
     Raises:
-        InputError: a line that cannot be parsed, or a block that does not fit; names the line.
+        InputError: a malformed line, or a block that does not fit (with the line).
     """
     blocks: dict[str, list[_T]] = {}
     last: dict[str, int] = {}
@@ -227,7 +225,7 @@ def read_blocks(
 
 
 def read_scores(path: Path, outputs: Mapping[str, Sized] | None = None) -> dict[str, list[float | None]]:
-    """System -> its scores, None where there is none; arguments and errors are those of `read_blocks`."""
+    """System -> its scores, None if missing; for arguments and exceptions, see `read_blocks`."""
     return read_blocks(path, _score, outputs)
 
 
@@ -240,12 +238,12 @@ def _score(line: str) -> tuple[str, float | None]:
 
 
 def write_text(path: Path, segments: Iterable[str | None]) -> None:
-    """Write one segment a line; a line end inside a text becomes a space, so that offsets stay valid."""
+    """Write one segment per line; line ends inside a text become spaces, so that offsets stay valid."""
     write_lines(path, (NO_TRANSLATION if text is None else one_line(text) for text in segments))
 
 
 def one_line(text: str) -> str:
-    """`text` with line ends as spaces, of the same length."""
+    """`text` with line ends replaced by spaces, with the same length."""
     return text.replace("\n", " ").replace("\r", " ")
 
 
@@ -255,7 +253,7 @@ def write_documents(path: Path, documents: Iterable[tuple[str, str]]) -> None:
 
 
 def write_scores(path: Path, scores: Mapping[str, Sequence[float | None]]) -> None:
-    """Write a block of scores for each system, sorted by name. Numbers are written so that they read back exactly."""
+    """Write a block of scores for each system, sorted by name. Numbers are written without loss of precision."""
     lines = (
         f"{system}\t{None if score is None else repr(float(score))}"
         for system in sorted(scores)
@@ -265,20 +263,20 @@ def write_scores(path: Path, scores: Mapping[str, Sequence[float | None]]) -> No
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a file and its folder."""
+    """Write a file, creating its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, "".join(f"{line}\n" for line in lines))
 
 
 @dataclass(frozen=True, slots=True)
 class SystemChoice:
-    """Which of the systems that have gold scores are evaluated. References count as systems.
+    """The selection of evaluated systems among those with gold scores. References count as systems.
 
     Attributes:
-        only: evaluate exactly these systems; if empty, the other attributes decide.
+        only: evaluate exactly these systems; if empty, the other attributes apply.
         exclude: do not evaluate these systems.
-        outliers: whether WMT's outliers take part.
-        standard: whether the standard reference takes part.
+        outliers: whether to evaluate WMT's outliers.
+        standard: whether to evaluate the standard reference.
     """
 
     only: tuple[str, ...] = ()
@@ -293,19 +291,19 @@ class SystemChoice:
         return (self.outliers or system not in info.outliers) and (self.standard or system != info.standard_reference)
 
 
-#: The standard reference and outliers as well.
+#: Includes the standard reference and outliers.
 EVERY_SYSTEM = SystemChoice(outliers=True, standard=True)
 
 
 @dataclass(frozen=True, slots=True)
 class TestSetInfo:
-    """Facts about one test set and language pair that its files do not say.
+    """Metadata of one test set and language pair that its files do not contain.
 
     Attributes:
-        standard_reference: the reference that metrics use, which is not evaluated as a system. None: the only
-            one that there is.
+        standard_reference: the reference that metrics use, which is not evaluated as a system. None for the only
+            reference.
         gold: name of the gold scores, as in ``human-scores/en-de.mqm.seg.score``.
-        outliers: systems that are left out of the evaluation.
+        outliers: systems excluded from the evaluation.
     """
 
     standard_reference: str | None = None
@@ -313,7 +311,7 @@ class TestSetInfo:
     outliers: frozenset[str] = frozenset()
 
 
-#: (Test set, language pair) -> what the toolkit knows of it; those with MQM gold come first.
+#: (Test set, language pair) -> the toolkit's metadata; those with MQM gold come first.
 TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
     (test_set, lp): TestSetInfo(reference, gold, frozenset(outliers.split()))
     for test_set, gold, reference, outliers, lps in (
@@ -341,23 +339,22 @@ TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
 
 
 def info_of(test_set: str, lp: str) -> TestSetInfo:
-    """The table's entry, or the defaults for a set that is not in it."""
+    """The table's entry, or the defaults for an unknown test set."""
     default = TestSetInfo("refA", "esa") if test_set == "wmt26" else TestSetInfo()
     return TEST_SETS.get((test_set, lp), default)
 
 
 def reference_name(test_set: str, lp: str) -> str | None:
-    """The name for a reference called "ref": that of the language pair's standard reference.
-
-    If the table has none, it is that of most language pairs of the test set. None for an unknown test set.
+    """The name for a reference called "ref": the language pair's standard reference, or else the most frequent one of
+    the test set. None for an unknown test set.
     """
     names = Counter(info.standard_reference for (name, _), info in TEST_SETS.items() if name == test_set)
     return info_of(test_set, lp).standard_reference or (names.most_common(1)[0][0] if names else None)
 
 
 def preferred_gold(names: Collection[str]) -> str | None:
-    """The name of gold scores to use among these where the table's is missing, such as "esa" or "esa-human1"; None if
-    there are several and none is known."""
+    """The name of the gold scores to use if the table's are missing, such as "esa" or "esa-human1"; None if there are
+    several unknown ones."""
     for kind in ("mqm", "esa", "da-sqm", "wmt"):
         alike = [kind] if kind in names else sorted(name for name in names if name.startswith(f"{kind}-"))
         if alike:
@@ -393,8 +390,8 @@ _BASELINES: Mapping[str, str] = {
 
 
 def metric_status(test_set: str, name: str) -> Status | None:
-    """The status of a metric, by its base name, in the task of a test set such as "wmt21.tedtalks"; None for a test set
-    of no task whose submissions are known."""
+    """The status of a metric, by base name, in the task of a test set such as "wmt21.tedtalks"; None if the task's
+    submissions are unknown."""
     year = test_set.partition(".")[0]
     if year not in _PRIMARY:
         return None

@@ -1,5 +1,5 @@
-"""A metric's files in the folder (scores, error spans, signature), and files of any other place joined to a test set:
-scores of ``comet-score --to_json`` and `mbr-esd score`, decisions, and candidates."""
+"""A metric's files in the folder (scores, error spans, signature), and other files joined to a test set: outputs of
+``comet-score --to_json`` and `mbr-esd score`, decisions, and candidates."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.metaeval.choosing import Sampled
 
-#: How the layout's files of segments' scores end.
+#: Extension of the layout's files with segment scores.
 SEG_SCORE = ".seg.score"
 
 
 def is_score_file(path: Path) -> bool:
-    """Whether a file has the scores of segments as the layout has them."""
+    """Whether a file has segment scores in the layout's format."""
     return path.name.endswith(SEG_SCORE)
 
 
@@ -41,9 +41,9 @@ class MetricFiles:
     """The contents of a metric's files, by system.
 
     Attributes:
-        scores: of each segment; None for one without a score.
-        annotations: of each segment, both sides; empty for a metric without error spans.
-        system_scores: of the system, where it is not the mean of its segments.
+        scores: score of each segment; None if missing.
+        annotations: annotation of each segment, with both sides; empty for a metric without error spans.
+        system_scores: score of the system, if it is not the mean over its segments.
     """
 
     scores: dict[str, list[float | None]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class MetricFiles:
 
     @classmethod
     def read(cls, layout: Layout, name: str) -> MetricFiles:
-        """The files of a metric, by its full name."""
+        """Read the files of a metric, by full name."""
         means = {s: row[0] for s, row in files.read_scores(layout.metric_file(name, "sys.score")).items()}
         return cls(
             files.read_scores(layout.metric_file(name, "seg.score")),
@@ -61,7 +61,7 @@ class MetricFiles:
         )
 
     def write(self, test_set: TestSet, name: str, signature: Signature) -> None:
-        """Write the files. Segment scores of another signature are removed first; the new ones are written last."""
+        """Write the files. Segment scores with another signature are removed first; the new scores are written last."""
         layout = test_set.layout
         segments, rating = layout.metric_file(name, "seg.score"), layout.metric_file(name, "seg.rating")
         if test_set.signature(name) != signature:
@@ -77,8 +77,9 @@ class MetricFiles:
         files.write_scores(segments, self.scores)
 
     def add(self, test_set: TestSet, name: str, signature: Signature, *, overwrite: bool, left_out: int = 0) -> str:
-        """Write the files of a metric that was read elsewhere, without so many rows of other translations; returns what
-        was written, in words. `InputError` where the test set has a metric of this full name, unless `overwrite`."""
+        """Write the files of an imported metric, from whose file `left_out` rows of other translations were dropped.
+        Returns a description of what was written. Raises `InputError` if the test set already has a metric with this
+        full name, unless `overwrite`."""
         path = test_set.layout.metric_file(name, "seg.score")
         if path.is_file() and not overwrite:
             raise InputError(f"{path} is already there; choose another name, or add --overwrite")
@@ -97,11 +98,11 @@ _T = TypeVar("_T")
 
 
 def joined_records(test_set: TestSet, records: Iterable[tuple[Segment, _T]], where: str) -> list[list[_T | None]]:
-    """The record for each translation of the evaluated systems; None for an unrated one without a record. Each comes
-    with the place of its translation; `files.records` says how places are matched.
+    """The record for each translation of the evaluated systems, with its (system, segment) index; None for an unrated
+    one without a record. For the matching, see `files.records`.
 
     Raises:
-        InputError: a translation with a gold score is not in the file; with the system and the segment, from 1.
+        InputError: a translation with a gold score is not in the file (with system and segment number).
     """
     join = Join(records, test_set.outputs)
     rows: list[list[_T | None]] = []
@@ -124,25 +125,24 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[Segment, _T]], whe
 
 
 def with_files(test_set: TestSet, files: Mapping[str, Path], named: Sequence[str] = ()) -> TestSet:
-    """The test set with these metrics, in place of those of its folder that have their names. A file of scores that
-    cannot be read is left out of tables as one of the folder is.
+    """The test set with these metrics, which replace metrics of the same names in its folder. Unreadable score files
+    are omitted from tables, like those in the folder.
 
     Raises:
-        InputError: as `metric_of_file` for other files, and for a file called as a metric of the folder that is `named`
-            too.
+        InputError: see `metric_of_file`; or a file has the name of a metric in the folder that is also in `named`.
     """
     added: dict[str, StoredMetric | InputError] = {}
     for name, path in files.items():
         metric = _metric_or_error(test_set, name, path)
         full = f"{name}-src" if isinstance(metric, InputError) else metric.name
-        if full in named:  # as a stored one
+        if full in named:  # like a stored metric
             raise InputError(f"{path}: the file is called {full}, which is also given; rename it: NAME={path}")
         added[full] = metric
     return replace(test_set, added={**test_set.added, **added})
 
 
 def _metric_or_error(test_set: TestSet, name: str, path: Path) -> StoredMetric | InputError:
-    """`metric_of_file`, but why a file of the layout cannot be read, as of the files in the folder."""
+    """`metric_of_file`, but for unreadable score files in the layout's format, returns the reason."""
     try:
         return metric_of_file(test_set, name, path)
     except InputError as error:
@@ -152,10 +152,9 @@ def _metric_or_error(test_set: TestSet, name: str, path: Path) -> StoredMetric |
 
 
 def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
-    """The scores and spans of a file; a rated translation has a score, another one need not have any.
-
-    Its full name ends in the standard reference where the file's rows have references, else in "src". Where rows have
-    spans and no score, (25 + Score(E)) / 25 counts.
+    """The scores and spans of a file, which must have a score for each rated translation. The full name ends in the
+    standard reference if the file's rows have references, otherwise in "src". For rows with spans but no score, the
+    score is (25 + Score(E)) / 25.
 
     Raises:
         InputError: a file of another format, or one that lacks a rated translation.
@@ -191,7 +190,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
 
 
 def _decisions(test_set: TestSet, path: Path) -> list[JudgedSegment]:
-    """The rows of a file of decisions, which name segments by their numbers from 1."""
+    """The rows of a decisions file, in which segment ids are numbers from 1."""
     texts = {}
     for system in test_set.outputs:
         for number, pair in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True), 1):
@@ -203,8 +202,9 @@ def _decisions(test_set: TestSet, path: Path) -> list[JudgedSegment]:
 
 
 def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> str:
-    """Write a file's scores and spans into the folder, as a metric of that base name, without systems that the file
-    lacks and nobody rated; returns what was written. `InputError` for a file without a rated translation, or any."""
+    """Write a file's scores and spans into the folder, as a metric with this base name, without unrated systems that
+    the file lacks. Returns a description of what was written. Raises `InputError` for a file without translations of
+    the test set, or that lacks a rated one."""
     metric = metric_of_file(test_set, name, Path(path))
     files = MetricFiles()
     for system, row in zip(test_set.systems, metric.scores.tolist(), strict=True):
@@ -229,7 +229,7 @@ def _score(row: JudgedSegment, path: Path) -> float:
 
 
 def read_sampled(test_set: TestSet, path: str) -> list[list[Sampled | None]]:
-    """A file of candidates, joined to the translations. Error spans are located in the texts of the test set."""
+    """The candidates of a file, joined to the translations. Error spans are located in the texts of the test set."""
     records = joined_records(test_set, ((record.segment, record) for record in read_candidates(path)), path)
 
     def sampled(record: CandidateRecord, system: str, number: int) -> Sampled:

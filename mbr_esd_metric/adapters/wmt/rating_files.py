@@ -1,4 +1,4 @@
-"""Files of error spans in mt-metrics-eval's layout, people's and metrics', and the spans of a test set in them."""
+"""Files of human and metric error spans in mt-metrics-eval's layout, and the span sets of a test set."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from mbr_esd_metric.prompting.parse import is_omission
 
 
 def read_ratings(path: Path, outputs: Mapping[str, Sized] | None = None) -> dict[str, list[Annotation | None]]:
-    """System -> the annotation of each segment, None if it is unrated; `outputs` as `layout.read_blocks` has them.
+    """System -> the annotation of each segment, None if unrated; for `outputs`, see `layout.read_blocks`.
 
-    An annotation has the major and minor errors of both sides, with every repeat. A stored score in [0, 1] is a span's
-    confidence. Errors of the translation without characters are points. Errors of the source itself are left out: one
-    of its side counts if its category is an omission, and is `unplaced` without a place.
+    Annotations have the major and minor errors of both sides, including duplicates. A stored score in [0, 1] is a
+    span's confidence. Errors of the translation without characters become points. Errors of the source itself are
+    dropped: source-side errors only count if their category is an omission, and are `unplaced` without a position.
 
     Raises:
-        InputError: a line that is not a system, a rating and perhaps a rater, separated by tabs; names the line.
+        InputError: a line that does not consist of a system, a rating and optionally a rater, separated by tabs (with
+            the line).
     """
     return read_blocks(path, _rating, outputs)
 
@@ -50,9 +51,9 @@ def write_ratings(
 
     Args:
         ratings: system -> for each segment an annotation of both sides, or the errors that a rater marked, or None if
-            unrated. Errors without a place are left out, because the format cannot hold them; but an omission without
-            a place is an empty span of the source.
-        raters: system -> who rated each segment, where lines are to say it.
+            unrated. Errors without a position are dropped, because the format does not support them; omissions without
+            a position become empty spans in the source.
+        raters: system -> rater of each segment, to be included in the lines.
     """
     lines = []
     for system, row in sorted(ratings.items()):
@@ -64,7 +65,8 @@ def write_ratings(
 
 
 def _errors(annotation: Annotation) -> list[MqmError]:
-    """The errors of an annotation; the category of one in the source says that it is not an error of the source."""
+    """The errors of an annotation; source-side errors get the category of omissions, to distinguish them from errors of
+    the source."""
     errors = []
     for span in annotation:
         category = span.category
@@ -81,14 +83,14 @@ def _json(error: MqmError) -> dict[str, Any]:
         "end": error.end,
         "category": error.category,
         "severity": error.severity,
-        # The toolkit takes no whole number where it expects a float.
+        # The toolkit requires a float, not an integer.
         "score": None if error.confidence is None else float(error.confidence),
         "is_source_error": error.side == "source",
     }
 
 
 def _stored(error: Mapping[str, Any]) -> MqmError:
-    """The error of an object of a file; one of the source itself has no place."""
+    """The error of an object in a file; errors of the source itself have no position."""
     score, category = error.get("score"), error.get("category")
     confidence = float(score) if score is not None and 0 <= score <= 1 else None
     side: Side | None = "translation"
@@ -99,10 +101,11 @@ def _stored(error: Mapping[str, Any]) -> MqmError:
 
 @dataclass(frozen=True, eq=False)
 class SpanSet:
-    """One set of error spans over the test set: a rater's, such as "mqm.rater3", several raters' merged, or a metric's.
+    """A set of error spans of the test set: of one rater, such as "mqm.rater3", merged from several raters, or of a
+    metric.
 
     Attributes:
-        both: system -> for each segment its spans in translation and source, None if it is unrated.
+        both: system -> spans of each segment in translation and source, None if unrated.
     """
 
     name: str
@@ -117,7 +120,8 @@ class SpanSet:
         faults: Counter[str],
         systems: Collection[str] = (),
     ) -> SpanSet:
-        """The annotations of each system, cut to its translations, or only those of `systems`; `faults` counts how."""
+        """The annotations of each system (or only of `systems`), clipped to its translations; `faults` counts
+        repairs."""
         return cls(
             name,
             {
@@ -131,16 +135,16 @@ class SpanSet:
 
     @cached_property
     def annotations(self) -> dict[str, tuple[Annotation | None, ...]]:
-        """System -> for each segment its spans in the translation."""
+        """System -> spans of each segment in the translation."""
         return {s: tuple(None if one is None else one.on("translation") for one in row) for s, row in self.both.items()}
 
     def both_of(self, system: str, segment: int) -> Annotation | None:
-        """The spans of one translation; None if it is unrated."""
+        """The spans of one translation; None if unrated."""
         return self.both[system][segment] if system in self.both else None
 
     def of(self, systems: Sequence[str], segments: int, *, omissions: bool = False) -> list[list[Annotation | None]]:
-        """The annotations of the translations, or what these leave out of the source, systems x segments, in this
-        order; systems without an entry are unrated."""
+        """The annotations of the translations, or their omissions in the source, systems x segments; systems without an
+        entry are unrated."""
         rows = self.annotations
         if omissions:
             rows = {
@@ -151,8 +155,8 @@ class SpanSet:
 
 
 def choose_ratings(existing: Collection[str], gold: str, names: Sequence[str] = ()) -> list[str]:
-    """The names of the gold spans: the given ones (`OptionError` for one that is not there), else the merged set if
-    there is one, else every rater's. Of several kinds, such as MQM and ESA, that of the gold scores counts."""
+    """The names of the gold span sets: the given ones (raises `OptionError` for an unknown one), or else the merged
+    set, or else every rater's. If there are several kinds, such as MQM and ESA, those matching the gold scores."""
     for name in names:
         if name not in existing:
             raise unknown("set of human ratings", name, existing)
@@ -163,16 +167,15 @@ def choose_ratings(existing: Collection[str], gold: str, names: Sequence[str] = 
     return alike or sorted(existing)
 
 
-#: Faults of error spans, as a note calls them.
+#: Faults of error spans, as described in a note.
 _CUT = "end past the translation and are cut there"
 _NO_SPAN = "begin past it or have no characters and are not spans"
 _REPEATED = "repeat others; f1-wmt25-corpus and MPP count them, measures of sets do not"
 
 
 def fit_to_text(annotation: Annotation | None, length: int, faults: Counter[str] | None = None) -> Annotation | None:
-    """The spans that begin inside a text of that length, cut at its end; `faults` counts what `fault_note` says.
-
-    A span that begins at the end of the text has no character left, and becomes a point. Spans of the source stay.
+    """The spans that start inside a text of this length, clipped at its end; `faults` counts the repairs for
+    `fault_note`. A span that starts at the end of the text becomes a point. Source-side spans are unchanged.
     """
     if annotation is None:
         return None
@@ -192,8 +195,8 @@ def fit_to_text(annotation: Annotation | None, length: int, faults: Counter[str]
 
 
 def fault_note(name: str, faults: Counter[str], *, of_people: bool = False) -> tuple[str, ...]:
-    """One line on the faults of a set of error spans; none where there are none. People mark one place for two reasons,
-    so that their repeats are not a fault."""
+    """One line about the faults of a set of error spans, if there are any. Human duplicates are not a fault, because
+    annotators may mark the same characters for two reasons."""
     kinds = (_CUT, _NO_SPAN) if of_people else (_CUT, _NO_SPAN, _REPEATED)
     notes = ", ".join(f"{faults[kind]} {kind}" for kind in kinds if faults[kind])
     return (f"error spans of {name} in {number_of(faults['translations'], 'translation')}: {notes}",) if notes else ()

@@ -1,4 +1,4 @@
-"""Submissions to WMT's evaluation tasks: their files, written of a stored metric and read as one.
+"""Submissions to WMT's evaluation tasks: written from a stored metric, and imported as one.
 
     wmt25-task1   scores (a folder with segments.tsv and systems.tsv): a row a segment and system, and a row a system
     wmt25-task2   error spans (predictions.tsv): start_indices, end_indices and error_types of each translation; what is
@@ -43,7 +43,7 @@ from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, ScoredTranslation
 
 _T = TypeVar("_T")
 
-#: The place of an omission in WMT25's tables.
+#: Position of an omission in WMT25's tables.
 MISSING = "missing"
 #: Separator of the parts of an identifier of WMT26.
 SEPARATOR = "_###_"
@@ -58,14 +58,14 @@ class SubmissionRow:
     """One row of a submission: a segment, its error spans and its score.
 
     Attributes:
-        segment: its label is the task's number of the segment; its texts are empty where the format has none.
-        place: of the segment in its document, from 0.
+        segment: its label is the task's segment number; its texts are empty if the format has none.
+        place: the position of the segment in its document, from 0.
         spans, score: None if the format has none.
         has_translation: whether the format has the translation.
-        method: the kind of gold, such as "MQM" or "ESA".
-        system_score: of its whole system.
-        clean: whether it is without error; None where the spans decide.
-        line: of the file that it was read from, from 1; 0 if unknown.
+        method: the kind of gold scores, such as "MQM" or "ESA".
+        system_score: the score of its system.
+        clean: whether it is error-free; None to derive this from the spans.
+        line: the line in the file that it was read from, from 1; 0 if unknown.
     """
 
     lp: str
@@ -84,7 +84,7 @@ class SubmissionRow:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A task's format: a few words for `--help`, and what writes and reads it."""
+    """A task's format: a description for `--help`, and its writer and reader."""
 
     description: str
     write: Callable[[Path, Sequence[SubmissionRow]], None]
@@ -109,7 +109,7 @@ def _write_wmt25_spans(path: Path, rows: Sequence[SubmissionRow]) -> None:
         texts = (row.segment.source, row.segment.translation, "NaN" if row.reference is None else row.reference)
         spans = write_spans(_needed(row, row.spans, "error spans"))
         lines.append((*_identity(row), *map(cell_text, texts), row.domain, row.method, *spans))
-    # The task's scorer reads with pandas's defaults: a quote inside a field has to be quoted.
+    # The task's scorer reads with pandas's defaults, so quotes inside a field must be quoted.
     out = io.StringIO()
     csv.writer(out, delimiter="\t", lineterminator="\n").writerows(lines)
     write_whole(path, out.getvalue())
@@ -122,7 +122,7 @@ def _read_wmt25(path: Path) -> list[SubmissionRow]:
     scores = "overall" in first.split("\t")
     rows = []
     places: Counter[tuple[str, str, str]] = Counter()
-    # The task's scorer reads the table of spans with pandas's defaults, where a field may be quoted.
+    # The task's scorer reads the table of spans with pandas's defaults, so fields may be quoted.
     cells = table_cells(path, "\t", (*_IDENTITY, *(() if scores else _SPANS)), quoted=not scores)
     for number, cell in cells:
         if cell["set_id"] != "official":
@@ -167,10 +167,10 @@ def _write_wmt26(path: Path, rows: Sequence[SubmissionRow]) -> None:
 
 
 def read_items(path: Path, take: Callable[[Mapping[str, Any], str, str, str, str], Iterable[_T]]) -> list[_T]:
-    """The results of `take` for each official segment of a file of WMT26.
+    """The results of `take` for each official segment in a WMT26 file.
 
     Args:
-        take: gets a line's object, and the language pair, domain, document and place that its item_id names.
+        take: called with a line's object, and the language pair, domain, document and position in its item_id.
     """
     results: list[_T] = []
     for where, _, item in json_objects(path):
@@ -205,10 +205,9 @@ SUBMISSION_FORMATS: Mapping[str, Format] = {
 
 
 def read_spans(starts: str, ends: str, severities: str) -> Annotation:
-    """Error spans as words separated by blanks, half-open; "-1 -1 no-error" where there is none.
-
-    A span without characters is one of the annotation's points, an error without a place ("missing") is one of its
-    `unplaced` omissions. Neutral errors are left out.
+    """Parse error spans as space-separated words with half-open offsets; "-1 -1 no-error" if there are none. Spans
+    without characters become points, and errors without a position ("missing") `unplaced` omissions. Neutral errors are
+    dropped.
     """
     return _annotation(
         {"severity": word} if first == MISSING else {"severity": word, "start": first, "end": last}
@@ -217,7 +216,7 @@ def read_spans(starts: str, ends: str, severities: str) -> Annotation:
 
 
 def _annotation(errors: Iterable[Mapping[str, Any]]) -> Annotation:
-    """The annotation of errors with start and end, or of omissions with neither."""
+    """The annotation of errors with start and end, or omissions without."""
     marked = []
     for error in errors:
         severity = str(error["severity"])
@@ -234,7 +233,7 @@ def _annotation(errors: Iterable[Mapping[str, Any]]) -> Annotation:
 
 
 def write_spans(spans: Annotation) -> tuple[str, str, str]:
-    """Starts, ends and severities as `read_spans` reads them. Omissions have no place there."""
+    """Starts, ends and severities in the format of `read_spans`; omissions have no position."""
     errors: list[tuple[int | str, int | str, Severity]] = [span.key for span in spans.on("translation")]
     errors += [(at, at, severity) for at, severity in spans.points]
     unplaced = [*(span.severity for span in spans.on("source")), *spans.unplaced]
@@ -253,13 +252,13 @@ def _identity(row: SubmissionRow) -> tuple[str, ...]:
 def _needed(row: SubmissionRow, value: _T | None, what: str) -> _T:
     if value is None:
         raise InputError(
-            f"no {what} of system {row.segment.system} in {row.lp}, which this task wants; name another metric"
+            f"no {what} of system {row.segment.system} in {row.lp}, which this task requires; choose another metric"
         )
     return value
 
 
 def cell_text(text: str) -> str:
-    """`text` without tabs and line ends, of the same length."""
+    """`text` with tabs and line ends replaced, with the same length."""
     return one_line(text).replace("\t", " ")
 
 
@@ -272,15 +271,17 @@ def write_submission(
     score_range: tuple[float, float] | None = None,
     error_free: ErrorFreeModel | float | None = None,
 ) -> int:
-    """Write a metric's, or people's, annotations of the translations, except the standard reference; how many.
+    """Write the annotations of a metric or of humans, for all systems except the standard reference. Returns the number
+    of translations.
 
     Args:
-        path, form: file or folder, as that format of `submissions.SUBMISSION_FORMATS` has it.
-        metric: full or base name of a stored metric, in all of them; "gold" for people's scores and annotations, or a
-            set of human ratings for gold with these. What has no gold, or no such annotation, is left out.
-        score_range: lowest and highest score, which become 0 and 100 in WMT26's format; by default those of Score(E).
-        error_free: tells from the stored scores which translations are without error; a number is the least score,
-            of 0 to 100, of one; by default, one without error spans.
+        path, form: output file or folder, and the name of its format in `submissions.SUBMISSION_FORMATS`.
+        metric: full or base name of a metric stored in all test sets; "gold" for human scores and annotations, or a set
+            of human ratings for gold with these annotations. Translations without gold, or without such an annotation,
+            are omitted.
+        score_range: the scores that map to 0 and 100 in WMT26's format; by default the range of Score(E).
+        error_free: classifies stored scores as error-free or not; a number is the minimum score (0 to 100) of an
+            error-free translation; by default, translations without error spans are error-free.
     """
     rows = [row for test_set in test_sets for row in _rows(test_set, metric, form)]
     if not rows:
@@ -298,7 +299,7 @@ def write_submission(
 
 
 def _rows(test_set: TestSet, metric: str, form: str) -> Iterator[SubmissionRow]:
-    """The rows of every system, sorted; none of the standard reference, or where gold is missing."""
+    """The rows of every system, sorted, without the standard reference and translations without gold."""
     of_people = metric == "gold" or any(ratings.name == metric for ratings in test_set.ratings)
     stored = (_gold if of_people else _metric)(test_set, metric)
     standard = test_set.info.standard_reference or ""
@@ -343,7 +344,7 @@ def _metric(test_set: TestSet, metric: str) -> MetricFiles:
 
 
 def _gold(test_set: TestSet, raters: str) -> MetricFiles:
-    """People's scores and annotations."""
+    """Human scores and annotations."""
     sets = test_set.human_ratings([] if raters == "gold" else [raters]) if test_set.ratings else ()
     if len(sets) > 1:
         names = ", ".join(ratings.name for ratings in sets)
@@ -353,7 +354,7 @@ def _gold(test_set: TestSet, raters: str) -> MetricFiles:
 
 
 def _task_names(test_set: TestSet) -> tuple[dict[str, str], Sequence[str]]:
-    """The task's name of each system and its number of each segment; empty where the folder has none."""
+    """The task's system names and segment numbers; empty if the folder has none."""
     systems, segments = test_set.layout.task("systems"), test_set.layout.task("segments")
     names = dict(line.split("\t", 1) for _, line in numbered_lines(systems)) if systems.is_file() else {}
     labels = read_text(segments, "", test_set.segments) if segments.is_file() else ()
@@ -361,13 +362,13 @@ def _task_names(test_set: TestSet) -> tuple[dict[str, str], Sequence[str]]:
 
 
 def _places(test_set: TestSet) -> list[tuple[str, int]]:
-    """The document of each segment, which is in one piece, and its place in it."""
+    """The document of each segment, which is contiguous, and the position of the segment in it."""
     documents = groupby(document for _, document in test_set.documents)
     return [(document, place) for document, segments in documents for place, _ in enumerate(segments)]
 
 
 def _to_hundred(rows: Sequence[SubmissionRow], score_range: tuple[float, float] | None) -> Iterator[SubmissionRow]:
-    low, high = score_range or (-25.0, 0.0)  # of Score(E)
+    low, high = score_range or (-25.0, 0.0)  # range of Score(E)
     for row in rows:
         _needed(row, row.spans, "error spans")
         if row.score is None or not low <= row.score <= high:
@@ -376,16 +377,16 @@ def _to_hundred(rows: Sequence[SubmissionRow], score_range: tuple[float, float] 
 
 
 def import_submission(path: str | Path, form: str, test_set: TestSet, name: str, *, overwrite: bool = False) -> str:
-    """Read a submission into a test set, as metric scores and error spans, and return what was written, in words. Spans
-    without scores give Score(E).
+    """Import a submission into a test set, as metric scores and error spans. Returns a description of what was written.
+    Scores default to Score(E) of the spans.
 
     Args:
-        path, form: as for `write_submission`.
+        path, form: see `write_submission`.
         name: full name of the metric, such as "GemSpanEval-src"; `overwrite` replaces one of that name.
 
     Raises:
-        InputError: the file has another format, lacks a rated translation of one of its systems, or has another text;
-            or the metric is in the test set already.
+        InputError: the file has another format, lacks a rated translation of one of its systems, or has different
+            texts; or the test set already has the metric.
     """
     every = SUBMISSION_FORMATS[form].read(Path(path))
     rows = [row for row in every if row.lp == test_set.lp]
@@ -415,7 +416,7 @@ def import_submission(path: str | Path, form: str, test_set: TestSet, name: str,
 
 
 def _score(row: SubmissionRow) -> float:
-    """A row's score; without one Score(E) of its spans in the translation, which are a set."""
+    """A row's score, or else Score(E) of its distinct spans in the translation."""
     if row.score is not None:
         return row.score
     spans = (row.spans or EMPTY).on("translation")
@@ -425,7 +426,7 @@ def _score(row: SubmissionRow) -> float:
 def _cells(
     path: str | Path, rows: Sequence[SubmissionRow], test_set: TestSet
 ) -> Mapping[str, list[SubmissionRow | None]]:
-    """System -> the row of each segment, without rows for other translations than the test set's."""
+    """System -> the row of each segment; rows for translations that are not in the test set are dropped."""
     cells: dict[str, list[SubmissionRow | None]] = {}
     systems = {name: system for system, name in _task_names(test_set)[0].items()}
     for row, number in zip(rows, _numbers(rows, test_set), strict=True):
@@ -441,14 +442,14 @@ def _cells(
                 f"{text[:60]!r}"
             )
         if cells.setdefault(system, [None] * test_set.segments)[number]:
-            raise InputError(f"{where}: a second row for segment {number + 1} of system {system}; leave one out")
+            raise InputError(f"{where}: a second row for segment {number + 1} of system {system}; remove one")
         cells[system][number] = replace(row, spans=fit_to_text(row.spans, len(text)))
     return cells
 
 
 def _numbers(rows: Sequence[SubmissionRow], test_set: TestSet) -> list[int | None]:
-    """The segment of each row: by the task's number where the folder has it; else by its number in the language pair,
-    from 1, where all rows have one that fits their document; else by its place in the document."""
+    """The segment of each row: by the task's segment number, if the folder has it; otherwise by its number in the
+    language pair, from 1, if it fits the document in all rows; otherwise by its position in the document."""
     _, labels = _task_names(test_set)
     documents = [document for _, document in test_set.documents]
     of_rows = ["_".join(row.segment.document.split()) for row in rows]

@@ -1,4 +1,5 @@
-"""One test set and language pair: its systems, texts, gold scores, ratings and metrics, and these as a `MetricSet`."""
+"""A test set in one language pair: systems, texts, gold scores, ratings and metrics; and its conversion to a
+`MetricSet`."""
 
 from __future__ import annotations
 
@@ -35,14 +36,14 @@ from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 
 @dataclass(frozen=True, eq=False)
 class StoredMetric:
-    """A metric as stored in the folder, by its full name, such as "XCOMET-refA".
+    """A metric stored in the folder, identified by its full name, such as "XCOMET-refA".
 
     Attributes:
         scores: evaluated systems x segments, higher is better.
         ratings: its error spans, None if it has none.
-        notes: what was repaired while reading.
-        of_systems: one score a system, where they are asked for and the folder has them.
-        settings: the model that wrote it, and its signature, where a file says so.
+        notes: repairs made while reading.
+        of_systems: one score per system, if requested and in the folder.
+        settings: the model and its signature, if recorded in a file.
     """
 
     name: str
@@ -55,19 +56,19 @@ class StoredMetric:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TestSet:
-    """A test set in one language pair; systems are sorted by name, as their order matters slightly to SPA.
+    """A test set in one language pair; systems are sorted by name, because their order slightly affects SPA.
 
     Attributes:
         info: standard reference, outliers, name of the gold scores.
-        systems: those that are evaluated: by default all but the standard reference, outliers and systems without
+        systems: the evaluated systems; by default, all except the standard reference, outliers and systems without
             gold; see `SystemChoice`.
         documents: (domain, document) of each segment.
-        references: reference name -> its segments; None if there is no text.
-        outputs: every system, evaluated or not -> its translations; None if it gave none.
+        references: reference name -> its segments; None for missing texts.
+        outputs: every system, evaluated or not -> its translations; None for missing ones.
         gold: evaluated systems x segments, 0 best and negative worse, NaN if unrated.
         ratings: the human ratings, sorted by name.
         notes: what was repaired.
-        added: metrics that are not in the folder, by full name, or why their files cannot be read.
+        added: full name -> metric that is not in the folder, or the reason why its file cannot be read.
     """
 
     layout: Layout
@@ -106,7 +107,7 @@ class TestSet:
         return np.array([[len(text or "") for text in self.outputs[s]] for s in self.systems], np.int64)
 
     def human_ratings(self, names: Sequence[str] = ()) -> tuple[SpanSet, ...]:
-        """The gold spans, as `choose_ratings` says; `InputError` where there are no human ratings at all."""
+        """The gold spans chosen by `choose_ratings`; raises `InputError` if there are no human ratings."""
         by_name = {ratings.name: ratings for ratings in self.ratings}
         if not by_name:
             raise InputError(
@@ -116,13 +117,13 @@ class TestSet:
         return tuple(by_name[name] for name in choose_ratings(by_name, self.info.gold, names))
 
     def human(self, names: Sequence[str] = ()) -> list[list[list[Annotation | None]]]:
-        """The spans of each of the `human_ratings`, evaluated systems x segments; none where there are no human ratings
-        and none are named."""
+        """The spans of each of the `human_ratings`, evaluated systems x segments; empty if there are no human ratings
+        and none are requested."""
         sets = self.human_ratings(names) if names or self.ratings else ()
         return [ratings.of(self.systems, self.segments) for ratings in sets]
 
     def _metrics(self, of_systems: bool) -> dict[str, str]:
-        """Full name of each metric, sorted -> why it cannot be compared with the others, or ""."""
+        """Full name of each metric, sorted -> the reason why it cannot be compared with the others, or ""."""
         segments = {*self.layout.metrics(), *self.added}
         reasons = {}
         for name in sorted({*segments, *self.layout.metrics("sys.score")}):
@@ -133,7 +134,7 @@ class TestSet:
         return reasons
 
     def _left_out(self, reasons: Mapping[str, str]) -> list[str]:
-        """One line about the metrics that are left out for these reasons; none for none."""
+        """One line about the metrics omitted for each reason."""
         names: dict[str, list[str]] = {}
         for name, why in reasons.items():
             names.setdefault(why, []).append(name)
@@ -155,8 +156,8 @@ class TestSet:
         return f"it uses {', '.join(sorted(name or '' for name in used))}, and {other} (choose with --reference)"
 
     def find_metrics(self, names: Sequence[str] = (), *, of_systems: bool = False) -> tuple[str, ...]:
-        """Full names of the metrics that can be compared, sorted, with those of systems alone if `of_systems`; only
-        those with one of these full or base names, where some are given."""
+        """Full names of the comparable metrics, sorted, optionally only those with the given full or base names; with
+        `of_systems`, including metrics that only score systems."""
         reasons = self._metrics(of_systems)
         usable = [name for name, why in reasons.items() if not why]
         chosen: list[str] = []
@@ -175,10 +176,10 @@ class TestSet:
     def read_metrics(
         self, names: Sequence[str] = (), *, of_systems: bool = False, with_spans: bool = False, partial: bool = False
     ) -> tuple[list[StoredMetric], list[str]]:
-        """The metrics of `find_metrics` that score segments, and what a reader has to know of them. Those whose files
-        cannot be read are left out, and one line names them; so are those without error spans with `with_spans`, unless
-        they are named. `InputError` for one that is named and has none, and where nothing that is named can be read.
-        Error spans of some systems only are left out, with a line, unless `partial`, as they cannot be compared."""
+        """The metrics of `find_metrics` with segment scores, and notes about them. Metrics with unreadable files are
+        omitted, with a note; so are, with `with_spans`, those without error spans, unless given explicitly. Raises
+        `InputError` for an explicitly given metric without spans, or if none of the given metrics can be read. Error
+        spans for only some systems are not comparable, and omitted with a note, unless `partial`."""
         metrics: list[StoredMetric] = []
         notes: list[str] = []
         left_out = {
@@ -211,7 +212,7 @@ class TestSet:
         return metrics, [*line, *notes]
 
     def _partial_spans(self, metric: StoredMetric) -> str | None:
-        """A line about a metric that has error spans of some systems only, of those that people rated; else None."""
+        """A line about a metric with error spans for only some of the human-rated systems; otherwise None."""
         if metric.ratings is None:
             return None
 
@@ -230,8 +231,8 @@ class TestSet:
         )
 
     def read_metrics_of_systems(self, names: Sequence[str] = ()) -> tuple[dict[str, Floats | None], list[str]]:
-        """Full name -> scores of the metrics of `find_metrics` that score systems alone, None where a system has none;
-        and a line about those whose file cannot be read."""
+        """Full name -> scores of the metrics of `find_metrics` that only score systems, None if a system's score is
+        missing; and a line about unreadable files."""
         scores, left_out = {}, {}
         for name in self.find_metrics(names, of_systems=True):
             if name not in self.added and not self.layout.metric_file(name, "seg.score").is_file():
@@ -251,8 +252,8 @@ class TestSet:
         return Signature.parse(path.read_text(encoding="utf-8").strip())
 
     def metric(self, name: str, *, of_systems: bool = False) -> StoredMetric:
-        """Read a stored metric. Raises `InputError` where its files do not fit the test set, with file and line, and
-        `OptionError` for no such metric."""
+        """Read a stored metric. Raises `InputError`, with file and line, if its files do not fit the test set, and
+        `OptionError` for an unknown metric."""
         if name in self.added:
             added = self.added[name]
             if isinstance(added, InputError):
@@ -270,8 +271,8 @@ class TestSet:
         return StoredMetric(name, scores, ratings, fault_note(f"{name}, {self.lp}", faults), of_systems=systems)
 
     def scores_of(self, path: Path) -> Floats:
-        """Evaluated systems x segments: the scores in a file of the layout. `InputError` where a system or the score of
-        a rated segment is missing."""
+        """The scores in a file of the layout, evaluated systems x segments. Raises `InputError` if a system or the
+        score of a rated segment is missing."""
         stored = read_scores(path, self.outputs)
         scores = np.zeros((len(self.systems), self.segments))
         for row, system in enumerate(self.systems):
@@ -299,12 +300,12 @@ def load_test_set(
     Args:
         data: the folder that holds the test sets; None for the folder of the toolkit's download.
         test_set, lp: such as "wmt24" and "en-de".
-        reference, gold: the standard reference, and the name of the gold scores, if not the table's (`TEST_SETS`).
-        choice: which systems are evaluated.
+        reference, gold: the standard reference, and the name of the gold scores; by default those in `TEST_SETS`.
+        choice: the evaluated systems.
         blind: whether gold may be missing, as before a task has ended; nothing is rated then.
 
     Raises:
-        InputError: a file is missing, malformed or does not fit the others; names the file and the line.
+        InputError: a file is missing, malformed, or inconsistent with others (with file and line).
     """
     layout = Layout(Path(data).expanduser() if data is not None else default_data(), test_set, lp)
     _check_folders(layout)
@@ -324,7 +325,7 @@ def load_test_set(
         gold_scores = np.full((len(systems), len(sources)), np.nan)
     else:
         systems, gold_scores = _gold(layout, info, outputs, choice)
-    # A merged set has the single raters' spans again: the notes count those that are evaluated.
+    # A merged set repeats the raters' spans, so notes only count the evaluated sets.
     files = layout.human_files("seg.rating")
     evaluated = choose_ratings(files, info.gold)
     faults: Counter[str] = Counter()
@@ -347,7 +348,7 @@ def load_test_set(
 
 
 def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
-    """The facts of the test set, with the gold scores that are named, or that are there."""
+    """The metadata of the test set, with the requested or available gold scores."""
     info = info_of(layout.test_set, layout.lp)
     if gold:
         return replace(info, gold=gold)
@@ -362,7 +363,7 @@ def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
 def _standard(
     layout: Layout, info: TestSetInfo, reference: str | None, references: Collection[str], notes: list[str]
 ) -> str | None:
-    """The standard reference: the one that is named, else the usual one, else the first."""
+    """The standard reference: the requested one, or else the usual one, or else the first."""
     names = ", ".join(references) or "none"
     if reference is not None and reference not in references:
         raise InputError(
@@ -421,16 +422,16 @@ def metric_set_of(
     of_systems: bool = False,
     with_spans: bool = False,
 ) -> MetricSet:
-    """The stored metrics, gold and people's spans, as leaderboards, statistics and WMT's tasks take them.
+    """The stored metrics, gold scores and human spans, as input of leaderboards, statistics and WMT's tasks.
 
     Args:
-        metrics: full or base names; none for all.
+        metrics: full or base names; empty for all.
         raters: sets of human ratings, as for `choose_ratings`.
-        of_systems: also scores of systems and gold of documents, and metrics that score only systems.
-        with_spans: only metrics that have error spans.
+        of_systems: include system scores, gold scores of documents, and metrics that only score systems.
+        with_spans: only metrics with error spans.
 
     Raises:
-        InputError: a file that does not fit, or no metric.
+        InputError: an inconsistent file, or no metric.
         OptionError: an unknown name.
     """
     layout, gold = test_set.layout, test_set.info.gold
@@ -473,7 +474,7 @@ def metric_set_of(
 
 
 def _metric_of_systems(test_set: TestSet, name: str) -> Floats | None:
-    """A metric's scores of systems, None if it has none for one of them; `InputError` for one that is not a number."""
+    """A metric's system scores, None if one is missing; raises `InputError` for a score that is not a number."""
     path = test_set.layout.metric_file(name, "sys.score")
     scores = _system_scores(test_set, path)
     if scores is not None and np.isnan(scores).any():
@@ -487,7 +488,7 @@ def _system_scores(test_set: TestSet, path: Path) -> Floats | None:
 
 
 def _stored(test_set: TestSet, path: Path, count: int) -> Floats | None:
-    """Evaluated systems x so many scores, as the folder has them; None if it has none for one of the systems."""
+    """Evaluated systems x `count` scores from the folder; None if a system's scores are missing."""
     stored = read_scores(path)
     if not all(system in stored for system in test_set.systems):
         return None

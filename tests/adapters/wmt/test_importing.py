@@ -215,7 +215,7 @@ def test_one_annotation_a_translation(esa: TestSetTexts, tmp_path: Path) -> None
     refused("there are: cs-uk_UA, en-cs", import_texts, esa, Target(tmp_path, "made", "en-fr"))
     done = import_texts(esa, Target(tmp_path, "made", "en-cs"))
     assert "3 systems (references: refA), 3 segments in 2 documents, 5 ratings by 2 raters" in done.summary
-    assert done.notes == ("2 times: error that is missing from the translation: has no span",)
+    assert done.notes == ("2 times: error of text missing from the translation: has no span",)
     test_set = load_test_set(tmp_path, "made", "en-cs")
     assert test_set.info.gold == "esa"
     assert "esa are used instead" in test_set.notes[0]

@@ -204,7 +204,7 @@ def test_what_cannot_be_submitted_is_refused(data: Path, tmp_path: Path, mbr_esd
         "--task wmt25-task2 --metric lenght": "length",
         "--task wmt25-task2 --metric spans --range 0 1": "--range",
         "--task wmt26 --metric spans --range -2 0": "--range",
-        "--task wmt26 --metric length": "no error spans of system A in en-de, which this task wants",
+        "--task wmt26 --metric length": "no error spans of system A in en-de, which this task requires",
     }.items():
         assert message in mbr_esd(submit, words, status=1).err
 

@@ -1,4 +1,4 @@
-"""Files of one language with texts by key, and pairs of them: a source file and its translation, read by key."""
+"""Key-value files in one language, and pairs of a source file and its translation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents.keys.entries import Reader
 
-#: Ending of a file name -> the module with its reader and the reader's name. A run imports only those that it needs.
+#: File extension -> module and name of its reader. Modules are imported on demand.
 KEY_READERS = {
     **dict.fromkeys((".json", ".arb"), "json_file.read_json"),
     **dict.fromkeys((".yml", ".yaml"), "yaml_file.read_yaml"),
@@ -21,12 +21,12 @@ KEY_READERS = {
 
 
 def is_key_file(path: str | Path) -> bool:
-    """Whether a file is read by key, by the ending of its name."""
+    """Whether a file is a key-value file, by its extension."""
     return Path(path).suffix.lower() in KEY_READERS
 
 
 def reader_of(ending: str) -> Reader:
-    """The reader of files whose names have this ending."""
+    """The reader for this file extension."""
     module, _, function = KEY_READERS[ending].partition(".")
     reader: Reader = getattr(import_module(f"{__name__}.{module}"), function)
     return reader

@@ -1,4 +1,4 @@
-"""Apple's ``.strings``, and ``.xcstrings``, which has all languages in one file."""
+"""Apple's ``.strings``, and ``.xcstrings``, which contains all languages in one file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.prompting.languages import language_code, language_pair
 
 _QUOTED = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-#: Blanks and comments, or a key and its text.
+#: White space and comments, or a key and its text.
 _PART = re.compile(
     rf"\s+|/\*.*?\*/|//[^\n]*|(?P<key>{_QUOTED}|[\w.$/:-]+)\s*=\s*(?P<text>{_QUOTED}|[\w.$/:-]+)\s*;", re.DOTALL
 )
@@ -21,7 +21,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 
 def read_strings(path: Path) -> StringFile:
-    """The texts of a ``.strings``. Raises `InputError` with the line of what is not an entry."""
+    """The texts of a ``.strings`` file. Raises `InputError` with the line for a malformed entry."""
     content, encoding = decoded(path)
     lines, entries, at = Lines(content), [], 0
     while at < len(content):
@@ -45,11 +45,11 @@ def _text(token: str) -> str:
 
 
 def read_catalog(path: Path, lp: str | None) -> tuple[StringFile, StringFile]:
-    """The source and the translation in a string catalogue, for a language pair or for its only translation. A text
-    without a source has its key as its source.
+    """The source and translation in a string catalogue, for a language pair or the only translation. The key is the
+    source of texts without one.
 
     Raises:
-        InputError: no JSON, several languages without `lp`, or none in `lp`; names the languages.
+        InputError: invalid JSON, several languages without `lp`, or none in `lp` (with the languages).
     """
     content, encoding = decoded(path)
     lines, source_language = Lines(content), ""

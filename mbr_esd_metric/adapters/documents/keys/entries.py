@@ -1,4 +1,4 @@
-"""Texts by key, as files of one language hold them: entries with their places, and comments in such a file."""
+"""Entries (texts by key) of files in one language, with their positions, and comments in such files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import read_bytes, whole_file
 
-#: A comment of ours begins so.
+#: Prefix of our comments.
 MARK = "mbr-esd:"
-#: What begins and what ends a comment of one line.
+#: Start and end of a one-line comment.
 HASH, SLASHES, XML = ("# ", ""), ("/* ", " */"), ("<!-- ", " -->")
 
 
@@ -23,11 +23,11 @@ class Entry:
     """A text and its key.
 
     Attributes:
-        key: parts of a nested file with dots between; an item of a list is ``days[0]``, a plural form ``songs[one]``,
-            unless the format has its own way (``songs_one``).
-        line, column: where the entry begins in the file, both from 1.
-        number: of a subtitle, whose key is its time.
-        unready: why its file says that it is not to be translated or judged.
+        key: the parts of nested keys joined by dots; an item of a list is ``days[0]``, a plural form ``songs[one]``,
+            unless the format has its own notation (``songs_one``).
+        line, column: the start of the entry in the file, both from 1.
+        number: the number of a subtitle, whose key is its time.
+        unready: the reason why the file marks it as not ready.
     """
 
     key: str
@@ -43,9 +43,9 @@ class StringFile:
     """The entries of a file in one language.
 
     Attributes:
-        language: as the file itself names it, or "".
-        comment: what begins and ends a comment, or None for a format without comments.
-        encoding: how the file is decoded.
+        language: the language specified in the file, or "".
+        comment: start and end of a comment, or None for a format without comments.
+        encoding: the encoding of the file.
     """
 
     path: Path
@@ -55,8 +55,8 @@ class StringFile:
     encoding: str = "utf-8"
 
     def write(self, comments: Mapping[Entry, Sequence[str]], judged: Iterable[Entry], output: Path) -> None:
-        """Write the file with a comment before each of these entries, in place of those that an earlier run wrote
-        before the `judged` ones, and every other character as it is. The format must have comments."""
+        """Write the file with a comment before each of these entries, replacing comments of an earlier run before the
+        `judged` ones; all other characters are unchanged. The format must support comments."""
         assert self.comment is not None
         begin, end = self.comment
         ours = re.compile(rf"\s*{re.escape(begin + MARK)}.*{re.escape(end)}\s*")
@@ -67,7 +67,7 @@ class StringFile:
             while at >= 0 and (not lines[at] or ours.fullmatch(lines[at])):
                 lines[at] = ""
                 at -= 1
-        # From the end, so that the places before stay.
+        # From the end, so that earlier positions stay valid.
         for entry in sorted(comments, key=lambda one: (one.line, one.column), reverse=True):
             line = lines[entry.line - 1]
             before, rest = line[: entry.column - 1], line[entry.column - 1 :]
@@ -81,12 +81,12 @@ class StringFile:
             out.write("".join(lines).encode(self.encoding, "replace"))
 
     def _plain(self, text: str) -> str:
-        """The text of a comment on one line, without what would end it."""
+        """The text of a comment on one line, without the end marker of comments."""
         return " ".join(text.split()).replace("--", "- -").replace("*/", "* /")
 
 
 class Lines:
-    """The lines of a text or of bytes: where each begins."""
+    """The line starts of a text or bytes."""
 
     def __init__(self, content: str | bytes) -> None:
         ends = re.finditer("\n", content) if isinstance(content, str) else re.finditer(b"\n", content)
@@ -99,8 +99,8 @@ class Lines:
 
 
 def decoded(path: Path, fallback: str | None = None) -> tuple[str, str]:
-    """The text of a file and its encoding: UTF-16 or UTF-8 by its byte order mark, UTF-8 without one, or else the
-    `fallback`. Raises `InputError` that names the line of a byte that is not UTF-8."""
+    """The text of a file and its encoding: UTF-16 or UTF-8 by byte order mark, otherwise UTF-8, or else the `fallback`.
+    Raises `InputError` with the line of a byte that is not UTF-8."""
     content = read_bytes(path)
     encoding = "utf-8"
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 _CODE = r"[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[a-z]{4}))?(?:[-_](?:[A-Z]{2}|\d{3}))?|[a-z]{2}[-_][a-z]{2}"
-#: A language at the end of a name: ``app_de``, ``messages_pt_BR``, ``strings.zh-Hans``; two letters at its beginning.
+#: A language at the end of a name: ``app_de``, ``messages_pt_BR``, ``strings.zh-Hans``; or two letters at its start.
 _AT_END = re.compile(r".+[._-](?P<code>[a-z]{2}(?:[-_](?:[A-Z][a-z]{3}|[a-z]{4}))?(?:[-_](?:[A-Z]{2}|\d{3}))?)")
-#: Android's folders, with a region or in the form of BCP 47; and Apple's.
+#: Android's folders, with a region or as BCP 47 codes; and Apple's.
 _ANDROID = re.compile(
     r"values-(?:b\+(?P<bcp>\w+(?:\+\w+)*)|(?P<code>[a-z]{2,3})(?:-r(?P<region>[A-Z]{2}|\d{3}))?)(?:-.*)?"
 )
 _APPLE = re.compile(rf"(?P<code>{_CODE})\.lproj")
-#: Folders in which each language has its own.
+#: Folders that contain one folder per language.
 _HOMES = re.compile(r"_?(?:locales?|lang(?:uage)?s?|i18n|l10n|translations?|messages)", re.IGNORECASE)
 
 
@@ -37,13 +37,13 @@ def language_of(path: Path) -> str:
 
 
 def _is_code(name: str, folder: str) -> bool:
-    """Whether a name may be a language's: one of three letters, such as "app", only in a folder for languages."""
+    """Whether a name may be a language code; three letters, such as "app", only count in a folder for languages."""
     match = re.fullmatch(_CODE, name)
     return match is not None and (len(re.split("[-_]", name)[0]) == 2 or _HOMES.fullmatch(folder) is not None)
 
 
 def _known(code: str) -> str:
-    """The code, if it is one of a language."""
+    """The code, if it is a known language; otherwise ""."""
     from langcodes import tag_is_valid
 
     return code.replace("_", "-") if tag_is_valid(code) else ""

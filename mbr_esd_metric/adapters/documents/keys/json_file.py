@@ -1,6 +1,6 @@
-"""JSON as i18next, vue-i18n, Chrome and Flutter (ARB) write it: nested objects and lists of texts.
+"""JSON files of i18next, vue-i18n, Chrome and Flutter (ARB): nested objects and lists of texts.
 
-The standard parser says whether a file is JSON; it keeps no places, so the tokens are read once more here.
+The standard parser validates the JSON but does not record positions, so the tokens are scanned again here.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import NamedTuple
 from mbr_esd_metric.adapters.documents.keys.entries import Entry, Lines, StringFile, decoded
 from mbr_esd_metric.errors import InputError
 
-#: A string, a bracket, or a number or word, behind colons, commas and blanks.
+#: A string, bracket, number or word, after colons, commas and white space.
 _TOKEN = re.compile(r'[\s,:]*("[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|[^\s{}\[\]",:]+)')
 
 
 class Item(NamedTuple):
-    """A value of a JSON file: the keys and indices that lead to it, a text (None for an object, a list, a number or
-    a word, whose token is `token`), and where its key begins."""
+    """A value in a JSON file: its path of keys and indices, its text (None for an object, list, number or word, see
+    `token`), and the offset of its key."""
 
     path: tuple[str | int, ...]
     text: str | None
@@ -29,7 +29,7 @@ class Item(NamedTuple):
 
 
 def items(path: Path, content: str) -> Iterator[Item]:
-    """The values of a JSON text, objects before what is in them. Raises `InputError` with the line of a fault."""
+    """The values of a JSON text, objects before their content. Raises `InputError` with the line of an error."""
     try:
         json.loads(content)
     except json.JSONDecodeError as error:
@@ -37,7 +37,7 @@ def items(path: Path, content: str) -> Iterator[Item]:
     except RecursionError:
         raise InputError(f"{path}: objects nested too deeply") from None
     parents: list[tuple[str | int, ...]] = []
-    indices: list[int | None] = []  # of a list the next index, of an object None
+    indices: list[int | None] = []  # the next index of a list, None for an object
     key: str | None = None
     at = 0
     end = 0
@@ -66,13 +66,13 @@ def items(path: Path, content: str) -> Iterator[Item]:
 
 
 def key_of(path: tuple[str | int, ...]) -> str:
-    """The keys with dots between, and indices in brackets: ``home.days[0]``."""
+    """The keys joined by dots, and indices in brackets: ``home.days[0]``."""
     return "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path).removeprefix(".")
 
 
 def read_json(path: Path) -> StringFile:
-    """The texts of a JSON file. Of ARB, entries that begin with "@" describe others, and ``@@locale`` is the language;
-    of Chrome's ``messages.json``, the "message" of each entry is its text."""
+    """The texts of a JSON file. In ARB, entries starting with "@" are metadata, and ``@@locale`` is the language; in
+    Chrome's ``messages.json``, the "message" of each entry is its text."""
     content, encoding = decoded(path)
     lines, texts, language = Lines(content), [], ""
     arb = path.suffix.lower() == ".arb"

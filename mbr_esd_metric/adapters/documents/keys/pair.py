@@ -1,4 +1,4 @@
-"""Pairs of files with keys: the source file and a translation, read by key, as one document."""
+"""Pairs of key-value files: a source file and its translation, joined by key into one document."""
 
 from __future__ import annotations
 
@@ -27,27 +27,26 @@ from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.prompting.languages import text_language
 
-#: A plural form at the end of a key: of i18next, of Rails, and in brackets as the readers write it.
+#: A plural form at the end of a key: of i18next, of Rails, or in brackets as written by the readers.
 _FORM = re.compile(
     r"(?P<stem>.+)(?:[._](?P<name>zero|one|two|few|many|other)|\[(?P<form>zero|one|two|few|many|other|\d+)\])"
 )
-#: The share of subtitles whose times are those of the source; with fewer they are paired by number.
+#: Minimum share of subtitles with the same times as the source; below it, they are paired by number.
 _SAME_TIMES = 0.5
-#: The entries of a source file that show its language, where no name does.
+#: Number of source entries used to identify the language, if names do not specify it.
 _ENOUGH = 200
 
 
 def read_pair(source: Path, target: Path, reader: Reader, selection: Selection = READY) -> Document:
-    """The document of a source file and its translation. Keys that only one of them has are named, not paired.
-
-    A plural form of the translation belongs to the same form of the source, or else to its form for other counts.
-    Languages are those that the files or their names say; a source that says none is read for it.
+    """The document of a source file and its translation. Keys in only one of them are listed, but not paired. A plural
+    form of the translation is paired with the same form of the source, or else with its general form. Languages are
+    determined by the files or their names; otherwise, the source language is identified from its texts.
     """
     return _document(_read(source, reader), _read(target, reader), selection.every)
 
 
 def read_catalog_pair(path: Path, selection: Selection = READY) -> Document:
-    """The document of a string catalogue of Apple, whose file has all languages; `lp` chooses among several."""
+    """The document of an Apple string catalogue, which contains all languages; `lp` selects one."""
     return _document(*read_catalog(path, selection.lp), selection.every)
 
 
@@ -85,7 +84,7 @@ def _document(source: StringFile, target: StringFile, every: bool) -> Document:
             numbers = _numbers(target.language, form)
             known = Context(source_language or None, target.language or None, numbers)
             text = of_source.text.strip()
-            if numbers and 1 in numbers and "other" in of_stem:  # as in Slavic languages, whose "one" is also of 21
+            if numbers and 1 in numbers and "other" in of_stem:  # as in Slavic languages, where "one" includes 21
                 text = with_placeholders_of(entry.text, text, of_stem["other"].text.strip(), known)
             units.append(TranslationUnit(Segment(text, entry.text.strip(), key, known=known), key, entry.line))
             entries.append(entry)
@@ -112,7 +111,7 @@ def _document(source: StringFile, target: StringFile, every: bool) -> Document:
 
 
 def _by_number(sources: Sequence[Entry], targets: Sequence[Entry]) -> bool:
-    """Whether subtitles are paired by number, as their times differ."""
+    """Whether subtitles are paired by number, because their times differ."""
     times, others = ({one.key for one in entries if one.number} for entries in (sources, targets))
     return len(times & others) < _SAME_TIMES * min(len(times), len(others))
 
@@ -123,13 +122,13 @@ def _by_key(entries: Sequence[Entry], by_number: bool) -> dict[str, Entry]:
 
 
 def _stems(keys: Mapping[str, Entry]) -> set[str]:
-    """The keys that have plural forms: one of them is for other counts."""
+    """The keys with plural forms, which include the general form."""
     matches = (_FORM.fullmatch(key) for key in keys)
     return {one["stem"] for one in matches if one is not None and "other" in (one["name"], one["form"])}
 
 
 def _form(key: str, counted: set[str]) -> tuple[str, str]:
-    """The key without its plural form, and the form, "" where it has none."""
+    """The key without its plural form, and the form, or ""."""
     match = _FORM.fullmatch(key)
     if match is None or match["stem"] not in counted:
         return key, ""
@@ -138,8 +137,8 @@ def _form(key: str, counted: set[str]) -> tuple[str, str]:
 
 @cache
 def _numbers(language: str, form: str) -> frozenset[int] | None:
-    """The numbers up to 1,000 for which a language has a plural form, by CLDR; where it says nothing, those of the
-    form's name. None of what is not a form, or one that has only a number."""
+    """The numbers up to 1,000 that a plural form of a language is used for, by CLDR, or else by the form's name. None
+    if it is not a plural form, or only a number."""
     from babel import Locale, UnknownLocaleError
 
     named = {"zero": frozenset({0}), "one": frozenset({1}), "two": frozenset({2})}.get(form)
@@ -155,8 +154,8 @@ def _numbers(language: str, form: str) -> frozenset[int] | None:
 def _missing(
     sources: Mapping[str, Entry], targets: Mapping[str, Entry], counted: set[str], untranslated: Mapping[str, int]
 ) -> tuple[MissingKey, ...]:
-    """The keys that a translation lacks or leaves empty; of plural forms the one for other counts, which every language
-    has. Each is placed at its line, or at that of the key before it."""
+    """The keys that are missing or empty in a translation; for plural forms, only the general form, which every
+    language has. Each has its own line, or that of the preceding key."""
     found, line = [], 1
     has = {(_form(key, counted)) for key in targets}
     for key, entry in sources.items():

@@ -1,4 +1,4 @@
-"""PO whose messages are keys: the texts of its language, paired with those of a PO file of the source language."""
+"""PO files with keys as messages: their texts are paired with those of a PO file in the source language."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mbr_esd_metric.adapters.documents.po import messages_of, plural_forms, read
 
 
 def read_po_keys(path: Path) -> StringFile:
-    """The texts of a PO file by ``msgid``, with ``msgctxt|`` before it where there is one; of a message without a text,
-    as in a template, the ``msgid`` is its text. A plural form is ``[one]`` where the header's rule has it for 1 alone,
+    """The texts of a PO file by ``msgid``, prefixed by ``msgctxt|`` if present; the text of a message without
+    translation, as in a template, is its ``msgid``. A plural form that the header's rule uses only for 1 is ``[one]``,
     the last one ``[other]``."""
     _, encoding, text = read_content(path)
     messages, header = messages_of(path, text, encoding)

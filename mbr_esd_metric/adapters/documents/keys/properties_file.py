@@ -9,7 +9,7 @@ from mbr_esd_metric.errors import InputError
 
 
 def read_properties(path: Path) -> StringFile:
-    """The texts of a file of properties. Raises `InputError` with the line of an escape that names no character."""
+    """The texts of a properties file. Raises `InputError` with the line of an invalid escape."""
     import javaproperties
 
     text, encoding = decoded(path, "iso-8859-1")

@@ -1,6 +1,6 @@
-"""Subtitles, SRT and WebVTT: cues by their times, and by their numbers where the times are others.
+"""Subtitles in SRT and WebVTT: cues by start time, or by number if the times differ.
 
-Libraries for subtitles keep no lines, so the few rules of the two formats are here.
+Subtitle libraries do not keep line numbers, so the two simple formats are parsed here.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from mbr_esd_metric.adapters.documents.keys.entries import Entry, StringFile, de
 
 _TIME = r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}"
 _TIMES = re.compile(rf"\s*({_TIME})\s*-->\s*({_TIME})(?:\s.*)?")
-#: What is not text: tags of both formats, and positions.
+#: Markup: tags of both formats, and positions.
 _MARKUP = re.compile(r"</?[a-zA-Z0-9.:][^<>]*>|\{\\[^{}]*\}")
 
 
 def read_subtitles(path: Path) -> StringFile:
-    """The cues of a file of subtitles; the key is the time at which one begins. Tags and positions are not text."""
+    """The cues of a subtitle file, with the start time as key, without tags and positions."""
     content, encoding = decoded(path, "windows-1252")
     lines = content.splitlines()
     starts = [at for at, line in enumerate(lines) if _TIMES.fullmatch(line)]

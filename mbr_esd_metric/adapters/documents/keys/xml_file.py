@@ -10,19 +10,19 @@ from mbr_esd_metric.adapters.documents.keys.entries import XML, Entry, Lines, St
 from mbr_esd_metric.adapters.documents.markup import Closing, Element, read_xml
 from mbr_esd_metric.errors import InputError
 
-#: What Android writes differently: an escape, a quotation mark that keeps blanks, and blanks.
+#: Android's special syntax: escapes, quotation marks that preserve white space, and white space.
 _ANDROID = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)|(\")|(\s+)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t"}
 #: A reference to another resource, which is not text.
 _REFERENCE = re.compile(r"[@?][\w+:.]*\w/[\w.]+")
 
-#: From the open elements and the text of the last one: its key, its text, and why it is not to be judged.
+#: (Open elements, text of the last one) -> its key, its text, and the reason why it is not ready.
 _Read = Callable[[list[Element], str], "tuple[str, str, str | None] | None"]
 
 
 def read_android(path: Path) -> StringFile:
-    """The texts of a file of Android's resources: ``string``, and the items of ``plurals`` and ``string-array``. Tags
-    in a text are left out, and what ``translatable="false"`` says is not to be judged."""
+    """The texts of an Android resource file: ``string``, and the items of ``plurals`` and ``string-array``. Tags in a
+    text are removed, and entries with ``translatable="false"`` are not ready."""
     items: dict[int, int] = {}
 
     def read(stack: list[Element], text: str) -> tuple[str, str, str | None] | None:
@@ -46,7 +46,7 @@ def read_android(path: Path) -> StringFile:
 
 
 def android_text(text: str) -> str:
-    """A text as Android shows it: escapes and quotation marks resolved, blanks outside of these as one."""
+    """A text as displayed by Android: with escapes and quotation marks resolved, and unquoted white space collapsed."""
     quoted = False
 
     def resolved(match: re.Match[str]) -> str:
@@ -61,7 +61,7 @@ def android_text(text: str) -> str:
 
 
 def read_resx(path: Path) -> StringFile:
-    """The texts of a ``.resx``; data with a type or in another coding is not text."""
+    """The texts of a ``.resx`` file; data with a type or MIME type is not text."""
 
     def read(stack: list[Element], text: str) -> tuple[str, str, str | None] | None:
         data = stack[-2] if len(stack) > 1 else stack[-1]
@@ -82,7 +82,7 @@ def _read(path: Path, root: str, names: tuple[str, ...], read: _Read) -> StringF
             found.append((stack[-1].start if root == "resources" else stack[-2].start, entry))
 
     xml = read_xml(path, names, closed, lambda stack: next((one.attributes.get("name", "") for one in stack[1:]), ""))
-    wide = xml.encoding.startswith("utf-16")  # the parser counts bytes; a line break is one of two
+    wide = xml.encoding.startswith("utf-16")  # the parser counts bytes; a line break may be two
     lines = Lines(xml.data.decode(xml.encoding, "replace") if wide else xml.data)
     entries = []
     for start, (key, text, unready) in found:

@@ -1,4 +1,4 @@
-"""YAML as Rails and others write it: nested mappings and lists of texts, perhaps below the code of the language."""
+"""YAML files as in Rails: nested mappings and lists of texts, optionally below the language code."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import yaml
 from mbr_esd_metric.adapters.documents.keys.entries import HASH, Entry, StringFile, decoded
 from mbr_esd_metric.errors import InputError
 
-#: The most texts of a file; aliases inside aliases make more of a few lines.
+#: Maximum number of texts in a file, which nested aliases can multiply.
 _MOST = 1_000_000
-#: The code of a language as the only key of a file; and a symbol of Ruby, which is not text.
+#: A language code as the only key of a file; and a Ruby symbol, which is not text.
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:[-_](?:[A-Za-z]{2,8}|\d{3}))*")
 _SYMBOL = re.compile(r":\w+")
 
 
 def read_yaml(path: Path) -> StringFile:
-    """The texts of a YAML file; keys are as they stand, so that ``no:`` is Norwegian. Raises `InputError` with the line
-    of a fault."""
+    """The texts of a YAML file; keys are literal, so that ``no:`` is Norwegian. Raises `InputError` with the line of an
+    error."""
     text, encoding = decoded(path)
-    # The loader that libyaml makes fast, where PyYAML was built with it.
+    # The faster libyaml loader, if PyYAML was built with it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, Loader=loader)
@@ -47,7 +47,7 @@ def read_yaml(path: Path) -> StringFile:
 
 
 def _entries(node: yaml.Node, key: str, place: yaml.Node) -> Iterator[Entry]:
-    """The texts below a node, whose key stands at `place`."""
+    """The texts below a node whose key is at `place`."""
     if isinstance(node, yaml.MappingNode):
         for name, value in node.value:
             inner = key if name.tag.endswith(":merge") else f"{key}.{_name(name)}" if key else _name(name)
@@ -64,7 +64,7 @@ def _name(node: yaml.Node) -> str:
 
 
 def _is_text(node: yaml.Node) -> bool:
-    """Whether a scalar is a text: what YAML 1.1 takes for a truth value, other than true and false, is one."""
+    """Whether a scalar is a text, including YAML 1.1 booleans other than true and false."""
     kind = node.tag.rpartition(":")[2]
     if kind == "bool":
         return node.value.lower() not in ("true", "false")
