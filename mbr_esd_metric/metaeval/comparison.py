@@ -69,8 +69,8 @@ def sampled_score(
 ) -> SampledScore:
     """The score of a segment, and its bootstrap variance over resamples of its N candidates.
 
-    The variance is 0 for a single candidate, for a blank translation, and if the rule or the weights depend on the
-    whole test set.
+    The variance is 0 for a single candidate, for a blank translation, for equal scores of all resamples (such as one
+    that the model states), and if the rule or the weights depend on the whole test set.
     """
     n, together = len(candidates), options.whole_set or options.weights == "agreement"
     if n < 2 or together or blank_decision(source, translation, options) is not None:
@@ -84,8 +84,10 @@ def sampled_score(
         drawn = replace(candidates, **changes)
         with suppress(NoValidCandidateError):
             scores.append(decide_segment(drawn, translation, options, source=source).score)
+    if len(scores) < 2 or max(scores) - min(scores) < TOLERANCE:
+        return SampledScore(decision.score, 0.0)
     # The bootstrap underestimates the variance of a mean of N by the factor (N - 1) / N.
-    return SampledScore(decision.score, float(np.var(scores, ddof=1)) * n / (n - 1) if len(scores) > 1 else 0.0)
+    return SampledScore(decision.score, float(np.var(scores, ddof=1)) * n / (n - 1))
 
 
 @dataclass(frozen=True, slots=True)

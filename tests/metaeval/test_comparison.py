@@ -36,6 +36,14 @@ def test_the_variance_of_an_expected_score_is_that_of_a_mean() -> None:
     assert sampled(columns(1, 1), "s", TEXT, options, 10, np.random.default_rng(1)) == SampledScore(0.8, 0.0)
 
 
+def test_a_stated_score_does_not_vary_with_the_candidates() -> None:
+    """Not by rounding either, which would show an interval without a width."""
+    options = DecisionOptions(score="given", format="tags")
+    stated = CandidateColumns.of([Candidate(f"Das{tag}\n\nScore: -3.1") for tag in "=-+==-="])
+    drawn = sampled(stated, "", "Das", options, 20, np.random.default_rng(1))
+    assert drawn == SampledScore(pytest.approx(1 - 3.1 / 25), 0.0)
+
+
 @pytest.mark.parametrize(("blank", "score"), [("worst", 0.0), ("perfect", 1.0)])
 def test_no_candidate_decides_a_blank_translation(blank: str, score: float) -> None:
     """Nor is one drawn, so that the numbers for the segments behind it stay."""
