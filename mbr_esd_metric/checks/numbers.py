@@ -237,7 +237,7 @@ def _not_converted(
         return [], []
     languages = languages_of(first.text, context.source_language), languages_of(second.text, context.target_language)
     (before, units), (after, others) = quantities(first.text, languages[0]), quantities(second.text, languages[1])
-    counted = _counted_units(first.text, before), _counted_units(second.text, after)
+    counted = _units_by_start(first.text, before), _units_by_start(second.text, after)
     foreign = any(not _shared(unit, others) for one in lost if (unit := counted[0].get(one.start)))
     strange = {one for one in invented if (unit := counted[1].get(one.start)) and not _shared(unit, units)}
     if foreign or strange:  # a converted number is followed by a unit
@@ -251,7 +251,7 @@ def _shared(unit: Name, others: Sequence[Name]) -> bool:
     return any(agree(unit, other) for other in others)
 
 
-def _counted_units(text: str, found: Sequence[Quantity]) -> dict[int, Name]:
+def _units_by_start(text: str, found: Sequence[Quantity]) -> dict[int, Name]:
     """Start of a number -> its unit; without dates and times of day."""
     return {
         one.start: one.unit

@@ -154,10 +154,8 @@ def run(args: argparse.Namespace) -> int:
         run = metric.judge(segments, progress=not args.quiet)
     warning = warnings([one.data_warning for one in run.judged], [one.label for one in segments], card.decision.blank)
     [lp] = texts.pairs if card.lp is None and len(texts.pairs) == 1 else [card.lp]
-    candidates, located, dropped = (
-        sum(counts)
-        for counts in zip(*((one.valid + one.invalid, one.located, one.dropped) for one in run.decisions), strict=True)
-    )
+    candidates = sum(one.valid + one.invalid for one in run.decisions)
+    located, dropped = sum(one.located for one in run.decisions), sum(one.dropped for one in run.decisions)
     lost = mostly_lost(candidates, located, dropped)  # also in the advice of the run
     advice = [*run.advice]
     if has_gate(args) and (unseen := _unseen(card, run.judged)):

@@ -25,7 +25,7 @@ from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.adapters.wmt.rating_files import SpanSet
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
-from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.core.decision import CandidateColumns, Candidates
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.segment import Segment
@@ -198,7 +198,7 @@ def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, JudgedColumn]:
     options = file_options(source.path)
     for record, decision in decided_records(source.path, options):
         text = record.segment
-        distributions.append(distribution(text, record.candidates, options))
+        distributions.append(distribution(text, record.columns, options))
         if decision is None:
             ratings.append(JudgedSegment(text, None, data_warning="no candidate can be read"))
         else:
@@ -207,14 +207,14 @@ def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, JudgedColumn]:
 
 
 def distribution(
-    text: Segment, candidates: Sequence[Candidate], options: DecisionOptions = DecisionOptions(), most: int = 8
+    text: Segment, candidates: Candidates, options: DecisionOptions = DecisionOptions(), most: int = 8
 ) -> Distribution:
     """The candidates of one segment in summary, with the `most` most frequent annotations, ties as they appear."""
-    length = len(text.translation)
+    length, columns = len(text.translation), CandidateColumns.of(candidates)
     try:
-        read = read_annotations(candidates, text.translation, options, text.source)
+        read = read_annotations(columns, text.translation, options, text.source)
         annotations = [None if isinstance(annotation, Invalid) else annotation for annotation in read]
-        hypotheses = Hypotheses(annotations, [candidate.logprob for candidate in candidates])
+        hypotheses = Hypotheses(annotations, columns.logprobs)
     except NoValidCandidateError:
         return Distribution(text, 0, 0, len(candidates), [(length, 0, 0)] if length else [], [])
     order = sorted(range(len(hypotheses)), key=lambda h: -hypotheses.counts[h])[:most]
