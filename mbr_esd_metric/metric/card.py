@@ -156,6 +156,11 @@ class ModelCard:
         _choice("segment", "sentence", "auto"),
         "unit of annotation; auto: sentences for paragraphs, otherwise segments",
     )
+    join: str = _option(
+        "mean",
+        _choice("mean", "sum"),
+        "score of a segment from those of its sentences; sum: of their penalties, as in MQM scores",
+    )
     context: str = _option("segment", _choice("segment", "document"), "context shown to the model around a sentence")
     grounded: bool = _option(False, _FLAG, "constrain error spans to substrings of the translation")
     prompt: str = _option("v1", _TEXT, "version of the built-in prompt, or the path of a template")
@@ -275,6 +280,7 @@ class ModelFields(DecisionFields, total=False):
     max_tokens: int | None
     seed: int | None
     unit: str | None
+    join: str | None
     context: str | None
     grounded: bool | None
     prompt: str | None
@@ -334,6 +340,8 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     changed = dataclasses.replace(card, **changes)
     if changed.max_cost is not None and changed.price is None:
         raise OptionError("max_cost needs the price: add price=PROMPTS/ANSWERS, per million tokens")
+    if changed.join != "mean" and changed.unit == "segment":
+        raise OptionError(f"join={changed.join} joins the scores of sentences: add unit=auto or unit=sentence")
     return changed
 
 

@@ -107,7 +107,7 @@ def annotate(
 
             units = units_of(card, segments)
             outcomes = _decide(source, units.units, progress)
-            outcomes = units.joined(_with_certain(card, outcomes, units.certain_errors(certain)))
+            outcomes = units.joined(_with_certain(card, outcomes, units.certain_errors(certain)), card)
         refused = [one.reason if isinstance(one, Refused) else None for one in outcomes]
         if any(refused):
             named = zip(segments, refused, strict=True)

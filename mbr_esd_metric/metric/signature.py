@@ -40,7 +40,7 @@ def signature(card: ModelCard, engine: Engine | None) -> Signature:
         question["prompt"] = answers.prompt(card.prompt).version
         if (card.unit, card.context) != ("segment", "segment"):
             question["prompt"] += "" if answers.engine else f"+{CONTEXT_VERSION}"
-            question["unit"] = f"{card.unit}/mean"  # how the scores of sentences are combined
+            question["unit"] = f"{card.unit}/{card.join}"
             question |= {} if card.context == "segment" else {"context": card.context}
         if card.shots is not None:
             from mbr_esd_metric.metric.shots import shots_file

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mbr_esd_metric.checks.check import errors_of, is_whole
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, unit_score, weights_of
 from mbr_esd_metric.core.decision import Decision, ScoredPart
 from mbr_esd_metric.core.segment import PartContext, Passage, Segment
 from mbr_esd_metric.errors import OptionError, no_effect_error
@@ -41,13 +41,14 @@ class Units:
     units: Sequence[Segment]
     parts: Sequence[Sequence[Part]]
 
-    def joined(self, outcomes: Sequence[Decision | Refused]) -> list[Decision | Refused]:
-        """One outcome per segment, joined from its units; rejected if one of them is."""
+    def joined(self, outcomes: Sequence[Decision | Refused], card: ModelCard) -> list[Decision | Refused]:
+        """One outcome per segment, joined from its units by the card's option `join`; rejected if one of them is."""
         left, joined = iter(outcomes), list[Decision | Refused]()
         for parts in self.parts:
             of_segment = [next(left) for _ in parts or (None,)]
             refused = next((one for one in of_segment if isinstance(one, Refused)), None)
-            joined.append(refused or join_parts([one for one in of_segment if isinstance(one, Decision)], parts))
+            decisions = [one for one in of_segment if isinstance(one, Decision)]
+            joined.append(refused or join_parts(decisions, parts, card.decision.mqm, summed=card.join == "sum"))
         return joined
 
     def certain_errors(self, certain: Sequence[Sequence[ErrorSpan]]) -> list[Sequence[ErrorSpan]]:
@@ -84,12 +85,14 @@ def _part_of(error: ErrorSpan, parts: Sequence[Part]) -> int:
     return max(bisect_right(starts, error.start) - 1, 0)
 
 
-def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision:
+def join_parts(
+    decisions: Sequence[Decision], parts: Sequence[Part], mqm: str = "paper", *, summed: bool = False
+) -> Decision:
     """The decision for a segment whose sentences were decided one by one, with offsets into their parts; a single
-    decision is returned unchanged. Spans are moved to their positions in the segment; score, MQM score and expected
-    utility are means over the sentences (docs/evidence/long-texts.md compares four scores), with the standard deviation
-    of a mean of independent scores; counts are sums. The segment is unsure if a sentence is. The result is not a
-    candidate, so it has no index and no list of utilities."""
+    decision is returned unchanged. Spans are moved to their positions in the segment; the expected utility is a mean
+    over the sentences, and so is the MQM score with its standard deviation (of independent scores), or their sum, not
+    below the floor of the weights `mqm` (docs/evidence/long-texts.md compares them); counts are sums. The segment is
+    unsure if a sentence is. The result is not a candidate, so it has no index and no list of utilities."""
     if len(decisions) == 1:
         return decisions[0]
     k = len(parts)
@@ -99,17 +102,19 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
             shift = part.start if span.side == "translation" else part.source_start
             spans.append(replace(span, start=span.start + shift, end=span.end + shift))
     deviations = [one.mqm_sd for one in decisions if one.mqm_sd is not None]
+    over = 1 if summed else k
+    points = max(math.fsum(one.mqm for one in decisions) / over, weights_of(mqm).floor)
     counts = ("valid", "distinct", "invalid", "dropped", "unplaced", "inexact", "located", "unmarked", "malformed")
     return Decision(
         index=None,
         annotation=Annotation(spans),
-        score=sum(one.score for one in decisions) / k,
-        mqm=sum(one.mqm for one in decisions) / k,
+        score=unit_score(points, mqm),
+        mqm=points,
         expected_utilities=(),
         expected_utility=sum(one.expected_utility for one in decisions) / k,
         reasons=dict(sum((Counter(one.reasons) for one in decisions), Counter[str]())),
         unsure=any(one.unsure for one in decisions),
-        mqm_sd=math.sqrt(sum(sd * sd for sd in deviations)) / k if len(deviations) == k else None,
+        mqm_sd=math.sqrt(sum(sd * sd for sd in deviations)) / over if len(deviations) == k else None,
         parts=tuple(ScoredPart(part.start, part.end, one.score) for one, part in zip(decisions, parts, strict=True)),
         **{name: sum(getattr(one, name) for one in decisions) for name in counts},
     )

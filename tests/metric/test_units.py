@@ -19,7 +19,7 @@ from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sources import build_requests
 from mbr_esd_metric.metric.units import LONG, join_parts, units_of
 from mbr_esd_metric.prompting.pieces import word_count
-from mbr_esd_metric.prompting.sentences import parts
+from mbr_esd_metric.prompting.sentences import Part, parts
 from tests.helpers.annotations import annotations
 from tests.helpers.candidates import answer
 from tests.helpers.stub_engine import StubEngine, run_stub
@@ -118,6 +118,30 @@ def test_lowest_scores_are_counted(card: ModelCard, monkeypatch: pytest.MonkeyPa
     line = annotate(replace(card, unit="segment"), segments).summary
     assert line.endswith("; 2 of 2 segments reached the lowest score; unit=sentence")
     assert annotate(card, [ONE]).summary.endswith("; 1 of 1 segment reached the lowest score")
+
+
+def test_penalties_of_sentences_can_be_summed() -> None:
+    """`join=sum` adds points, not below the floor; `unit=segment` has nothing to join."""
+    source, translation = LONG_PAIR
+    lost = translation.replace("{address}", "diese Adresse").replace("{name}", "Maria")
+    name = "mbr-esd-checks?lp=en-de&unit=auto"
+    for options, mqm in (("", -2.0), ("&join=sum", -10.0)):
+        result = annotate(load_card(name + options), [Segment(source, lost, "1")])
+        [decision] = result.decisions
+        assert decision.mqm == pytest.approx(mqm)
+        assert decision.score == pytest.approx(1 + mqm / 25)
+        assert len(decision.parts) == 5
+    assert annotate(load_card(name + "&join=sum"), [Segment(source, source, "1")]).decisions[0].mqm == -25.0
+    with pytest.raises(OptionError, match="unit=auto"):
+        load_card("mbr-esd-checks?unit=segment&join=sum")
+
+
+def test_the_deviation_of_a_sum_is_of_independent_scores() -> None:
+    decision = Decision(0, Annotation([]), 0.9, -2.5, (), 0.5, 1, 1, 0, mqm_sd=3.0)
+    places = [Part(0, 1, 0, 1), Part(1, 2, 1, 2), Part(2, 3, 2, 3), Part(3, 4, 3, 4)]
+    mean, total = (join_parts([decision] * 4, places, summed=summed) for summed in (False, True))
+    assert (mean.mqm, mean.mqm_sd) == (-2.5, 1.5)
+    assert (total.mqm, total.mqm_sd) == (-10.0, 6.0)
 
 
 @st.composite
