@@ -15,7 +15,7 @@ from mbr_esd_metric.cli.gates import Check, FailedSegment, add_gate, check_gate,
 from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.signature import Comparability, Settings, comparability
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, unknown
 from mbr_esd_metric.files.judged import Place
 from mbr_esd_metric.files.paths import NamedPath, check_distinct, system_names
 from mbr_esd_metric.messages import first_of, number_of, printable
@@ -38,6 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="[NAME=]FILE",
         help="output of `score --to_json`, comet-score --to_json, `decide` or `sample`, with one or more systems; "
         "NAME is its label",
+    )
+    parser.add_argument(
+        "--systems", nargs=2, metavar=("OLD", "NEW"), help="compare these two systems, of files with more of them"
     )
     add_table(parser)
     parser.add_argument(
@@ -68,6 +71,11 @@ def run(args: argparse.Namespace) -> int:
     files = [NamedPath.parse(text) for text in args.files]
     check_distinct([str(file.path) for file in files])
     systems = _systems(files)
+    if args.systems:
+        for name in args.systems:
+            if name not in systems:
+                raise unknown("system", name, systems)
+        systems = {name: systems[name] for name in args.systems}
     sampled = any(one.score.variance for system in systems.values() for one in system.values())
     tables = [_means(systems, sampled)]
     tables += [table for table in (_pairs(systems, sampled), _drops(systems)) if table.rows]
@@ -184,7 +192,7 @@ def _checks(systems: Mapping[str, _System], fail_if_worse: bool, max_drop: float
     """The gates: the second system against the first, on the mean and for each segment."""
     options = ["--fail-if-worse"] * fail_if_worse + ["--max-drop"] * (max_drop is not None)
     if len(systems) != 2:
-        raise InputError(f"{options[0]} requires exactly two systems, old and new (got {len(systems)})")
+        raise InputError(f"{options[0]} requires exactly two systems, old and new (got {len(systems)}); choose them with --systems")
     (old, rows), (new, others) = systems.items()
     a, b = _both(rows, others)
     name = f"{new} against {old}"

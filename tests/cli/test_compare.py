@@ -97,6 +97,20 @@ def test_a_worse_system_ends_with_3(files: None, mbr_esd: Command) -> None:
     assert "gate failed: blank is worse than old by 0.9800" in message
 
 
+def test_two_systems_of_a_file_are_chosen(files: None, mbr_esd: Command) -> None:
+    both = Path("old.jsonl").read_bytes() + Path("new.jsonl").read_bytes()
+    Path("all.jsonl").write_bytes(both + Path("same.jsonl").read_bytes())
+    mbr_esd("decide all.jsonl -o decided.jsonl --quiet")
+    for file in ("all.jsonl", "decided.jsonl"):
+        assert "choose them with --systems" in mbr_esd("compare", file, "--fail-if-worse", status=1).err
+        mbr_esd("compare", file, "--systems old same --fail-if-worse")
+        message = mbr_esd("compare", file, "--systems old new --fail-if-worse", status=3).err
+        assert "gate failed: new is worse than old by 0.1600" in message
+    output = mbr_esd("compare all.jsonl --systems new old --table json").out
+    assert [row["system"] for row in json.loads(output)[0]["rows"]] == ["old", "new"]
+    assert "unknown system 'od'; did you mean 'old'" in mbr_esd("compare all.jsonl --systems od new", status=1).err
+
+
 @pytest.mark.parametrize("ending", ["json", "jsonl", "decided.jsonl"])
 def test_what_score_wrote_is_compared(files: None, mbr_esd: Command, ending: str) -> None:
     """Systems of one name are told apart by their files."""
