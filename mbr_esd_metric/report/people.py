@@ -1,4 +1,4 @@
-"""Tables of the ratings of a campaign: comparison of systems, effect of pre-annotated spans, annotator statistics."""
+"""Tables of the ratings of a campaign: comparison of systems, effect of pre-filled spans, annotator statistics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def people_tables(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> lis
     that are not comparable.
     """
     check_comparable(ratings)
-    tables = [_systems(ratings), _pairs(ratings, paths), _suggested(ratings), _beforehand(ratings), _people(ratings)]
+    tables = [_systems(ratings), _pairs(ratings, paths), _suggested(ratings), _prefilled(ratings), _people(ratings)]
     return [table for table in tables if table is not None]
 
 
@@ -102,20 +102,20 @@ def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | No
 
 
 def _suggested(ratings: Sequence[Rating]) -> Table | None:
-    """The shares of pre-annotated spans that annotators kept, changed or deleted."""
+    """The shares of pre-filled spans that annotators kept, changed or deleted."""
     fates = [one.fate for rating in ratings for one in rating.suggested or ()]
     if not fates:
         return None
     shares = {Column(fate, fate, percent=True, digits=0): fates.count(fate) / len(fates) for fate in get_args(Fate)}
     added = sum(one.added for one in ratings if one.suggested is not None)
     notes = [f"annotators added {number_of(added, 'error')}"]
-    return table_of("spans marked beforehand", [{Column("number", "number"): len(fates), **shares}], notes)
+    return table_of("pre-filled spans", [{Column("number", "number"): len(fates), **shares}], notes)
 
 
-def _beforehand(ratings: Sequence[Rating]) -> Table | None:
-    """Time, errors and agreement of ratings with pre-annotated spans, and of those without."""
-    groups = _grouped(ratings, lambda one: "from nothing" if one.suggested is None else "marked beforehand")
-    if "marked beforehand" not in groups:
+def _prefilled(ratings: Sequence[Rating]) -> Table | None:
+    """Time, errors and agreement of ratings with pre-filled spans, and of those without."""
+    groups = _grouped(ratings, lambda one: "not pre-filled" if one.suggested is None else "pre-filled")
+    if "pre-filled" not in groups:
         return None
     rows: list[TableRow] = []
     for name, group in sorted(groups.items(), reverse=True):
@@ -133,7 +133,7 @@ def _beforehand(ratings: Sequence[Rating]) -> Table | None:
                 Column("agreement", "agreement (SoftF1)"): fmean(agreed) if agreed else None,
             }
         )
-    return table_of("with spans marked beforehand, and without", rows)
+    return table_of("with and without pre-filled spans", rows)
 
 
 def _agreement(ratings: Iterable[Rating]) -> list[float]:

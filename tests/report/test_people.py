@@ -39,10 +39,10 @@ def test_tables_of_a_campaign(tmp_path: Path) -> None:
     assert (pair[2].value, pair[-1].value) == (6, "A is better")
     assert pairs.notes[0].startswith("signature: mbr-esd-metric ")
     assert "r.jsonl sha256:" in pairs.notes[0]
-    assert values["spans marked beforehand"] == [[12, 6 / 12, 1 / 12, 5 / 12]]
+    assert values["pre-filled spans"] == [[12, 6 / 12, 1 / 12, 5 / 12]]
     before, nothing = beforehand.rows
-    assert [cell.value for cell in (*before[:3], *before[4:])] == ["marked beforehand", 12, 10.0, 0.5, 0, None]
-    assert [cell.value for cell in (*nothing[:3], *nothing[4:])] == ["from nothing", 2, 20.0, 1.0, 1, 1.0]
+    assert [cell.value for cell in (*before[:3], *before[4:])] == ["pre-filled", 12, 10.0, 0.5, 0, None]
+    assert [cell.value for cell in (*nothing[:3], *nothing[4:])] == ["not pre-filled", 2, 20.0, 1.0, 1, 1.0]
     rows = [("x", 12, "1/2"), ("y", 1, "1/2"), ("z", 1, "1/2")]
     assert [(row[0], row[1], row[-1]) for row in values["annotators"]] == rows
 
