@@ -192,7 +192,8 @@ def _checks(systems: Mapping[str, _System], fail_if_worse: bool, max_drop: float
     """The gates: the second system against the first, on the mean and for each segment."""
     options = ["--fail-if-worse"] * fail_if_worse + ["--max-drop"] * (max_drop is not None)
     if len(systems) != 2:
-        raise InputError(f"{options[0]} requires exactly two systems, old and new (got {len(systems)}); choose them with --systems")
+        requirement = f"{options[0]} requires exactly two systems, old and new (got {len(systems)})"
+        raise InputError(f"{requirement}; choose them with --systems")
     (old, rows), (new, others) = systems.items()
     a, b = _both(rows, others)
     name = f"{new} against {old}"
