@@ -29,8 +29,8 @@ from mbr_esd_metric.adapters.qe_tsv import span_columns
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import one_line, read_scores, read_text, write_lines
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles
-from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
-from mbr_esd_metric.adapters.wmt.test_set import SpanSet, TestSet
+from mbr_esd_metric.adapters.wmt.rating_files import SpanSet, fit_to_text
+from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, fold_severity, mqm_score
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import VERSION, Signature
