@@ -15,7 +15,7 @@ from mbr_esd_metric.cli.score_inputs import document_names
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.cli.verbs import Verb, add_verbs
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import check_distinct, check_output, file_name
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.messages import number_of, printable
@@ -100,6 +100,8 @@ def run_export(args: argparse.Namespace) -> int:
         raise OptionError("specify files with translations, or --test-set")
     if args.checks < 0:
         raise OptionError(f"--checks {args.checks}: must be 0 or more")
+    if args.min_confidence is not None and not 0 <= args.min_confidence <= 1:
+        raise OptionError(f"--min-confidence {args.min_confidence}: must be between 0 and 1")
     if args.budget is not None and args.budget < 1:
         raise OptionError(f"--budget {args.budget}: must be 1 or more")
     language_pair(args.lp)
@@ -132,20 +134,21 @@ def run_export(args: argparse.Namespace) -> int:
 
 def _prefilled(table: JudgedTable, name: str | None, least: float | None) -> Sequence[Annotation | None]:
     """The pre-filled spans of each row: those of the input `name`, or of the only input with spans."""
-    rows = {one.name: [None if each is None else each.annotation for each in one.judged] for one in table.columns}
-    columns = {column: row for column, row in rows.items() if any(annotation is not None for annotation in row)}
+    from mbr_esd_metric.report.inputs import column_named
+
+    columns = [column for column in table.columns if any(one and one.annotation is not None for one in column.judged)]
+    names = [column.name for column in columns]
     if name is None and len(columns) > 1:
         raise OptionError(
-            f"several inputs have error spans ({', '.join(columns)}); choose one with --prefill, or use --prefill none"
+            f"several inputs have error spans ({', '.join(names)}); choose one with --prefill, or use --prefill none"
         )
-    name = name or next(iter(columns), "none")
+    name = name or next(iter(names), "none")
     if name == "none":
         if least is not None:
             raise OptionError("--min-confidence has no effect without pre-filled spans")
         return [None] * len(table.rows)
-    if name not in columns:
-        raise unknown("input with error spans", name, columns)
-    annotations = columns[name]
+    judged = column_named(columns, name, "input with error spans").judged
+    annotations = [None if one is None else one.annotation for one in judged]
     if least is None:
         return annotations
     for text, annotation in zip(table.rows, annotations, strict=True):

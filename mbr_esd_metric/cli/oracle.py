@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from mbr_esd_metric.cli.decide import flag
 from mbr_esd_metric.cli.shared_options import add_measures, check_plot_of, load_test_sets, print_tables
+from mbr_esd_metric.decoding.file import file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.signature import signature_of_file
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.messages import number_of
 from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules
@@ -43,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"rules to compare: {', '.join(choosing_rules())} (default: {' '.join(_RULES)})",
     )
     parser.add_argument("--utility", default="softf1", help="utility of mbr and of the oracle (%(default)s)")
+    parser.add_argument("--location", metavar="LOCATION", help="as for `mbr-esd decide`")
     parser.add_argument(
         "--sizes",
         type=int,
@@ -72,12 +76,15 @@ def run(args: argparse.Namespace) -> int:
     notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
     if args.sizes:
         notes = [f"the first N candidates of each translation; utility of mbr and the oracle: {args.utility}"]
+    options = _options(args)
+    for rule in dict.fromkeys([*args.rules, "oracle"]):
+        notes.append(f"{rule}: {signature_of_file(args.candidates, replace(options, rule=rule))}")
     sets: list[MetricSet] = []
     rows: dict[str, TableRow] = {}
     results: dict[str, dict[Key, Result]] = {}
     for test_set in load_test_sets(args):
         notes += test_set.notes
-        data, results[test_set.lp] = _evaluate(args, test_set, settings, rows, notes)
+        data, results[test_set.lp] = _evaluate(args, options, test_set, settings, rows, notes)
         sets.append(data)
     title = f"oracle, {Path(args.test_set).name}"
     print_tables([evaluation_table(title, rows, results, sets, settings, notes)], args.table)
@@ -90,8 +97,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _options(args: argparse.Namespace) -> DecisionOptions:
+    """The options, except for the rule: those for reading answers are the file's. Candidates of blank translations are
+    read too."""
+    changes = {} if args.location is None else {"location": args.location}
+    of_file = file_options(args.candidates, changes, lambda name, value: f"{flag(name)} {value}")
+    reading = {name: getattr(of_file, name) for name in ("location", "format", "invalid")}
+    return DecisionOptions(utility=args.utility, blank="perfect", **reading)
+
+
 def _evaluate(
     args: argparse.Namespace,
+    options: DecisionOptions,
     test_set: TestSet,
     settings: LeaderboardSettings,
     rows: dict[str, TableRow],
@@ -108,7 +125,7 @@ def _evaluate(
 
     def chosen(label: str, rule: str, size: int | None, known: Sequence[AnnotationMatrix] = ()) -> MetricEntry:
         name = label if size is None else f"{label} (N = {size})"
-        entry = MetricEntry.of_spans(name, choose_all(sampled, DecisionOptions(rule, args.utility), size, known))
+        entry = MetricEntry.of_spans(name, choose_all(sampled, replace(options, rule=rule), size, known))
         rows[name] = {Column("rule", "rule"): label, **({} if size is None else {Column("n", "N"): size})}
         return entry
 

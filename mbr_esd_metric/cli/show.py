@@ -50,6 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the chosen segments."""
+    from mbr_esd_metric.report.inputs import column_named
+
     if args.limit is not None and args.limit < 1:
         raise OptionError(f"-n must be at least 1, got {args.limit}")
     table = read_inputs(args)
@@ -65,10 +67,7 @@ def run(args: argparse.Namespace) -> int:
             first, last = table.rows[0].label, table.rows[-1].label
             raise InputError(f"no segment has the id {' or '.join(args.id)}; ids range from {first} to {last}")
     if args.worst is not None:
-        columns = {column.name: column for column in table.columns}
-        if args.worst not in columns:
-            raise unknown("column", args.worst, columns)
-        ratings = columns[args.worst].judged
+        ratings = column_named(table.columns, args.worst).judged
         scores = [(rating.score, row) for row in rows if (rating := ratings[row]) is not None]
         rows = [row for _, row in sorted((score, row) for score, row in scores if score is not None)]
     color = wants_color(sys.stdout)

@@ -348,7 +348,7 @@ def _line(where: str, value: bytes | list[Any], rules: _Rules) -> _Line:
             return _Line(content, _counts(decisions[0]), decisions[0].reasons, statistics=statistics)
         [decision] = decide_cases([case], options)
         content = json_line(DecisionRecord.of(record, decision, signature).to_json())
-        return _Line(content, {**_counts(decision), "unsure": decision.unsure}, decision.reasons, decision.score)
+        return _Line(content, {**_counts(decision), "unsure": int(decision.unsure)}, decision.reasons, decision.score)
 
 
 def _shortlisted(case: Case[Decision], rule: CorpusRule, options: DecisionOptions) -> tuple[Floats, list[Decision]]:
@@ -367,7 +367,7 @@ def _counts(decision: Decision) -> dict[str, int]:
     }
     # A segment without valid candidates stops the run, unless its translation is blank.
     counts["not_applied"] = not_applied(decision.annotation)
-    return counts | {"blank": not decision.valid + decision.invalid}
+    return counts | {"blank": int(not decision.valid + decision.invalid)}
 
 
 def _case(label: str, record: CandidateRecord, options: DecisionOptions, first: Mapping[str, str] | None) -> Case[Any]:

@@ -23,15 +23,14 @@ def signature_of_decision(
     calibration: Mapping[str, Any] = {},
 ) -> Signature:
     """The fields for sampling, the decision, the prompt, and the options for parsing and scoring answers. Except for
-    three, the latter are omitted at their defaults."""
-    choice: dict[str, Any] = {}
+    three, the latter are omitted at their defaults; so are utility and weights if the rule does not use them."""
+    changed = [name for name in FIELDS if str(getattr(decision, name)) != FIELDS[name].default]
+    compared = {"utility": decision.effective_utility, "weights": decision.weights}
     if decision.rule_instance.by_utility:
-        choice = {"utility": decision.effective_utility, "weights": decision.weights}
-        choice |= {"b": f"{BETA:g}", "g": f"{GAMMA:g}"}
-    elif decision.score != "chosen" and decision.weights != "uniform":
-        choice = {"weights": decision.weights}
+        choice = {**compared, "b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+    else:  # they still change expected utilities, and the weights confidences
+        choice = {name: value for name, value in compared.items() if name in changed}
     choice["mqm"] = decision.mqm
-    changed = [name for name in FIELDS if getattr(decision, name) != FIELDS[name].default]
     reading = [name for name in ("format",) if name in changed] + ["location", "invalid", "blank"]
     reading += [name for name in changed if name not in _PLACED]
     values = {**draw, **choice, **question, **{name: getattr(decision, name) for name in reading}, **calibration}

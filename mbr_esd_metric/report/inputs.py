@@ -22,6 +22,7 @@ import numpy as np
 from mbr_esd_metric.adapters.file_kinds import kind_of_input
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
+from mbr_esd_metric.adapters.wmt.layout import base_name
 from mbr_esd_metric.adapters.wmt.rating_files import SpanSet
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
@@ -32,7 +33,7 @@ from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, labelled
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, unknown
 from mbr_esd_metric.files.judged import JudgedSegment, read_judged
 from mbr_esd_metric.files.paths import NamedPath, tell_apart
 from mbr_esd_metric.files.records import Join, read_decided
@@ -42,11 +43,24 @@ from mbr_esd_metric.prompting.parse import Invalid
 
 @dataclass(frozen=True, slots=True)
 class JudgedColumn:
-    """What one metric or one human rater says of segments; in a table None for rows that it does not have."""
+    """What one metric or one human rater says of segments; in a table None for rows that it does not have. A metric of
+    a test set has its full name, and its base name."""
 
     name: str
     judged: Sequence[JudgedSegment | None]
     human: bool = False
+    base: str = ""
+
+
+def column_named(columns: Sequence[JudgedColumn], name: str, kind: str = "column") -> JudgedColumn:
+    """The column with this name, or the only one with this base name, as in `TestSet.find_metrics`. Raises
+    `OptionError` if there is none, or several; `kind` is for messages."""
+    called = [one for one in columns if name == one.name] or [one for one in columns if name == one.base]
+    if len(called) > 1:
+        raise OptionError(f"{kind} {name!r}: there are {' and '.join(one.name for one in called)}; name one in full")
+    if not called:
+        raise unknown(kind, name, [each for one in columns for each in (one.name, one.base) if each])
+    return called[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +296,8 @@ def _test_set_inputs(
         scores = dict(zip(test_set.systems, metric.scores.tolist(), strict=True))
         # Beside people's, `wmt score` writes the MQM scores of its models; the score is that of `mbr-esd score`.
         mqm = metric.ratings is not None and bool(np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0)
-        inputs.append(_rated(texts, metric.ratings or SpanSet(metric.name, {}), scores, mqm=mqm))
+        column = _rated(texts, metric.ratings or SpanSet(metric.name, {}), scores, mqm=mqm)
+        inputs.append(replace(column, base=base_name(metric.name)[0]))
     return inputs, {(text.system, text.label): text for text in texts}, [*test_set.notes, *repairs]
 
 

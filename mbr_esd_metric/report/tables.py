@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,9 +25,12 @@ Value = float | int | str | None
 
 DAGGER = "†"
 
-#: The prefix of the name of a metric with a status, as in mt-metrics-eval's tables.
-_BEFORE: Mapping[Status | None, str] = {"contrastive": "*", "baseline": "_"}
+_Marks: TypeAlias = "Mapping[Status | None, tuple[str, str]]"
+#: Status -> the markup around a metric's name: the prefixes of mt-metrics-eval's tables, or LaTeX's commands.
+_PREFIXES: _Marks = {"contrastive": ("*", ""), "baseline": ("_", "")}
+_COMMANDS: _Marks = {"contrastive": (r"\textit{", "}"), "baseline": (r"\underline{", "}")}
 STATUS_NOTE = "*: contrastive submission, or none; _: baseline"
+_LATEX_NOTE = "italic: contrastive submission, or none; underlined: baseline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ def with_status(table: Table, status_of: Callable[[str], Status | None]) -> Tabl
         tuple(cell if cell.metric is None else replace(cell, status=status_of(cell.metric)) for cell in row)
         for row in table.rows
     )
-    marked = any(cell.metric is not None and cell.status in _BEFORE for row in rows for cell in row)
+    marked = any(cell.metric is not None and cell.status in _PREFIXES for row in rows for cell in row)
     return replace(table, rows=rows, notes=(STATUS_NOTE, *table.notes) if marked else table.notes)
 
 
@@ -168,7 +171,8 @@ def _latex(table: Table) -> str:
     text = _tabulated(table, _titles(table), "latex_raw")
     for rule in ("toprule", "midrule", "bottomrule"):
         text = text.replace("\\hline", f"\\{rule}", 1)
-    return "\n".join([*(f"% {line}" for line in (table.title, *table.notes) if line), text]) + "\n"
+    notes = (_LATEX_NOTE if note == STATUS_NOTE else note for note in table.notes)
+    return "\n".join([*(f"% {line}" for line in (table.title, *notes) if line), text]) + "\n"
 
 
 def _titles(table: Table) -> list[str]:
@@ -179,11 +183,11 @@ def _tabulated(table: Table, titles: Sequence[str], form: str) -> str:
     """The table in a `tabulate` format, without title and notes."""
     from tabulate import tabulate
 
-    escaped, bold = _READABLE[form]
+    escaped, bold, statuses = _READABLE[form]
     best = _best(table)
     body = [
         [
-            _shown(cell, column, escaped, bold if number in marked else ("", ""))
+            _shown(cell, column, escaped, [statuses.get(cell.status, _PLAIN), bold if number in marked else _PLAIN])
             for cell, column, marked in zip(row, table.columns, best, strict=True)
         ]
         for number, row in enumerate(table.rows)
@@ -234,14 +238,16 @@ def _json(table: Table) -> str:
 TABLE_FORMATS = {"text": _text, "markdown": _markdown, "latex": _latex, "tsv": _tsv, "csv": _csv, "json": _json}
 
 
-def _shown(cell: Cell, column: Column, escaped: Callable[[str], str] = str, mark: tuple[str, str] = ("", "")) -> str:
-    """The cell as text, with its dagger and cluster: ``0.864† (1)``; `mark` encloses the value."""
+def _shown(cell: Cell, column: Column, escaped: Callable[[str], str], marks: Iterable[tuple[str, str]]) -> str:
+    """The cell as text, with its dagger and cluster: ``0.864† (1)``; the marks enclose the value, the first inside."""
     value = cell.value
     if value is None:
         return ""
     if isinstance(value, float):
         value = f"{100 * value if column.percent else value:.{column.digits}f}"
-    text = mark[0] + escaped(printable(_BEFORE.get(cell.status, "") + str(value))) + mark[1]
+    text = escaped(printable(str(value)))
+    for before, after in marks:
+        text = before + text + after
     return text + escaped(DAGGER if cell.dagger else "") + (f" ({cell.rank})" if cell.rank is not None else "")
 
 
@@ -297,9 +303,10 @@ _LATEX = str.maketrans(
 )
 
 
-#: `tabulate` format -> the function that escapes text, and the markup around the best value.
-_READABLE: Mapping[str, tuple[Callable[[str], str], tuple[str, str]]] = {
-    "simple": (str, ("", "")),
-    "pipe": (_escaped_markdown, ("**", "**")),
-    "latex_raw": (lambda text: text.translate(_LATEX), (r"\textbf{", "}")),
+_PLAIN = ("", "")
+#: `tabulate` format -> the function that escapes text, and the markup around the best value and metrics of a status.
+_READABLE: Mapping[str, tuple[Callable[[str], str], tuple[str, str], _Marks]] = {
+    "simple": (str, _PLAIN, _PREFIXES),
+    "pipe": (_escaped_markdown, ("**", "**"), _PREFIXES),
+    "latex_raw": (lambda text: text.translate(_LATEX), (r"\textbf{", "}"), _COMMANDS),
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ from paper_figures import EMPTY_ROW, MBR_SOFTF1, PAPER, TABLES, TITLES, RowSpec,
 from synthetic import EDITS, SEVERITY_NAMES, decline_ratio, rated
 
 from mbr_esd_metric.adapters.wmt import SpanSet, StoredMetric, TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.layout import base_name
+from mbr_esd_metric.adapters.wmt.layout import base_name, default_data
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.metaeval import lambda_sweep
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
@@ -221,11 +222,17 @@ class Study:
 
     @property
     def _fix(self) -> str:
-        first = self.test_sets[0]
+        lp = self.test_sets[0].lp
         return (
-            f"Candidates are sampled with: mbr-esd sample --test-set {first.name} --lp {first.lp} "
-            f"--model 'mbr-esd-llama?n=256&lp={first.lp}' -o FOLDER/llama.{first.lp}.jsonl.gz"
+            f"Candidates are sampled with: mbr-esd sample --test-set {self._test_set} --lp {lp} "
+            f"--model 'mbr-esd-llama?n=256&lp={lp}' -o FOLDER/llama.{lp}.jsonl.gz"
         )
+
+    @property
+    def _test_set(self) -> str:
+        """The value of --test-set that names the test sets in commands."""
+        layout = self.test_sets[0].layout
+        return layout.test_set if layout.data == default_data() else shlex.quote(f"{layout.data}/{layout.test_set}")
 
     def _counts(self, title: str) -> Table:
         """Predicted spans in the rated translations, beside those of the humans."""
@@ -254,6 +261,8 @@ class Study:
         """Metrics of the data folders: their own scores, and their error spans where they have any."""
         rows = []
         for key, stored in self._metrics.items():
+            if key == (EMPTY_ROW.name, False):  # the first row
+                continue
             pairs = [(t, m) for t, m in zip(self.test_sets, stored, strict=True) if m is not None]
             if len(pairs) < len(stored):
                 lacking = f"scores in {self._where(m is not None for m in stored)}"
@@ -281,9 +290,8 @@ class Study:
             kind: "Reg", "ESD" or "ESD-Conf".
             keys: of the metrics that take their place where they are of this kind.
         """
-        first = self.test_sets[0]
         lps = " ".join(t.lp for t in self.test_sets)
-        fix = f"mbr-esd wmt score --test-set {first.name} --lp {lps} --model Unbabel/XCOMET-XXL"
+        fix = f"mbr-esd wmt score --test-set {self._test_set} --lp {lps} --model Unbabel/XCOMET-XXL"
         seen = {_paper_name(key) for key in keys}
         names = [xcomet_name(kind, uses_reference) for uses_reference in (True, False)]
         return [(name, f"score it with: {fix}") for name in names if name not in seen]

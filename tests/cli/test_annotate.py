@@ -76,7 +76,7 @@ def test_documents_keep_together_and_annotators_take_turns(scored: None) -> None
 
 def test_a_test_set_brings_its_documents_and_a_metric_its_spans(workdir: Path, mbr_esd: Command) -> None:
     """Segments that nobody has rated are there as well, in order."""
-    mbr_esd("annotate export --lp en-de -o r.json --prefill spans-src --test-set", DATA / "made")
+    mbr_esd("annotate export --lp en-de -o r.json --prefill spans --test-set", DATA / "made")
     made = json.loads(Path("r.json").read_text(encoding="utf-8"))
     items = [item for screen in _screens(made) for item in screen]
     assert [(item["segment"], item["document"]) for item in items] == [
@@ -90,6 +90,7 @@ def test_a_test_set_brings_its_documents_and_a_metric_its_spans(workdir: Path, m
 def test_messages(scored: None, mbr_esd: Command) -> None:
     for words, message in {
         "--prefill other": "unknown input with error spans 'other'",
+        "--min-confidence 1.5": "--min-confidence 1.5: must be between 0 and 1",
         "--each 2": "--each 2: give a number from 1 to that of the annotators, 1",
         "--checks 99": "of 99 attention checks can be made",
         "--annotators x x": "duplicate name",

@@ -171,6 +171,8 @@ def test_blank_translations(rule: str, run: Command) -> None:
     ):
         assert said in run("--rule", rule, "--blank", mode).err
         assert [row["mqm"] for row in rows()[2:]] == mqm
+    write_records("c.jsonl", [blank])
+    assert "blank translations: 1 (--blank worst)" in run("--rule", rule).err
 
 
 def test_candidates_in_another_format_name_the_option(run: Command) -> None:

@@ -45,6 +45,26 @@ def test_an_oracle_of_ratings_that_cannot_compare_systems_is_left_out(
     assert printed.count("oracle mqm.rater2") == 1
 
 
+def test_signatures_say_how_answers_are_read(data: Path, candidates: Path, mbr_esd: Command) -> None:
+    lines = [json.loads(line) for line in candidates.read_text(encoding="utf-8").splitlines()]
+    stored = {"location": "successive", "invalid": "empty", "weights": "model"}
+    own = candidates.with_name("own.jsonl")
+    own.write_text("".join(json.dumps({**line, "decision": stored}) + "\n" for line in lines), encoding="utf-8")
+    utilities = {"map": "u:mpp", "mbr-corpus": "u:softdice|w:uniform", "oracle": "u:mpp|w:uniform"}
+    for path, words, read in (
+        (candidates, "", "loc:word|invalid:drop"),
+        (candidates, "--location first", "loc:first|invalid:drop"),
+        (own, "", "loc:successive|invalid:empty"),
+        (own, "--location word", "loc:word|invalid:empty"),
+    ):
+        where = f"oracle {path} --test-set {data}/wmt23 --lp en-de"
+        printed = mbr_esd(where, words, "--utility mpp --rules map mbr-corpus").out
+        for rule, utility in utilities.items():
+            (line,) = (line for line in printed.splitlines() if line.startswith(f"{rule}: mbr-esd|candidates:"))
+            assert f"|d:{rule}|{utility}|" in line
+            assert f"|{read}|" in line
+
+
 def test_sizes_take_prefixes(oracle: Command) -> None:
     rules = ("empty", "map", "majority", "mbr", "oracle")
     rows = table_rows(oracle, "--measures softf1 --sizes 1 3 8")

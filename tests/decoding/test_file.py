@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.decision import WEIGHTINGS
+from mbr_esd_metric.core.rules import rules
+from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.file import decide_file, decided_records
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.records import read_decisions, write_records
@@ -26,6 +32,21 @@ def test_records_are_decided_as_a_whole_file_is(tmp_path: Path, rule: str) -> No
     records = list(decided_records(path, DecisionOptions(rule)))
     assert [(one.annotation, one.score, one.valid) for _, one in records if one is not None] == expected
     assert [one.segment.translation for one, _ in records] == ["", *(mt for mt, _ in texts)]
+
+
+@pytest.mark.parametrize("rule", rules(references=False))
+def test_decisions_with_one_signature_are_the_same(tmp_path: Path, rule: str) -> None:
+    one = record("A source.", "Der Hund bellt laut.", answer("Hund"), answer("Hund"), answer("Hund bellt"), answer())
+    columns = replace(one.columns, logprobs=(-3.0, -3.0, -2.0, -1.0), annotators=("A", "A", "B", "C"))
+    if rule == "greedy":
+        columns = replace(record("", "", answer("Hund")).columns, annotators=("A",))
+    write_records(tmp_path / "c.jsonl", [replace(one, columns=columns)])
+    decisions: dict[str, object] = {}
+    similarities = () if "corpus" in rule else ("f1", "mpp", get_similarity("mpp"))
+    for utility, weights in product(("softf1", *similarities), WEIGHTINGS):
+        decide_file(tmp_path / "c.jsonl", tmp_path / "out.jsonl", DecisionOptions(rule, utility, weights))
+        [line] = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines())
+        assert decisions.setdefault(line["signature"], line) == line
 
 
 def _running(pid: int) -> bool:

@@ -17,11 +17,12 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.decide import decide
+from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.files.judged import JudgedSegment as Rating
 from mbr_esd_metric.files.paths import NamedPath, short_names
 from mbr_esd_metric.files.records import DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.report.inputs import JudgedColumn, JudgedTable, distribution, join, read_table
+from mbr_esd_metric.report.inputs import JudgedColumn, JudgedTable, column_named, distribution, join, read_table
 from mbr_esd_metric.report.viewer import payload
 from tests.helpers.candidates import answer, record, with_segment
 from tests.helpers.command import Command
@@ -181,6 +182,11 @@ def test_a_test_set_has_people_and_the_metrics_with_spans_or_those_named(mbr_esd
         "  D[ie](minor) Katze schläft.",
         "  minor  [1, 3)  confidence 0.75  ie",
     ]
+    first = [mbr_esd(f"show --lp en-de --worst {name} -n 1 --test-set", TINY).out for name in ("good", "good-src")]
+    assert first[0] == first[1]
+    assert first[0].startswith("1 · B")
+    with pytest.raises(OptionError, match="there are a-refA and a-src; name one in full"):
+        column_named([JudgedColumn("a-refA", [], base="a"), JudgedColumn("a-src", [], base="a")], "a")
     message = mbr_esd("show --lp en-de --metric mqm.merged --test-set", TINY, status=1).err
     assert "unknown metric of tiny en-de 'mqm.merged'" in message
 

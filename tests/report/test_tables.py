@@ -110,6 +110,9 @@ def test_the_status_of_metrics_is_shown_in_every_format() -> None:
     assert table.notes == ("*: contrastive submission, or none; _: baseline", "n")
     lines = render_all([table]).splitlines()
     assert [line.split()[0] for line in lines[4:8]] == ["Ours", "*ours_2", "_chrF", "human"]
+    latex = render_all([table], "latex").splitlines()
+    assert latex[1:3] == ["% italic: contrastive submission, or none; underlined: baseline", "% n"]
+    assert [line.split()[0] for line in latex[7:11]] == ["Ours", r"\textit{ours\_2}", r"\underline{chrF}", "human"]
     assert [row["metric_status"] for row in json.loads(render_all([table], "json"))["rows"]] == [*known.values()]
     assert render_all([table], "tsv").splitlines()[2] == "ours_2\tcontrastive\tsrc\t0.5"
 

@@ -29,7 +29,7 @@ from mbr_esd_metric.adapters.qe_tsv import span_columns
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import one_line, read_scores, read_text, write_lines
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles
-from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
+from mbr_esd_metric.adapters.wmt.rating_files import SpanSet, fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, fold_severity, mqm_score
 from mbr_esd_metric.core.segment import Segment
@@ -84,11 +84,12 @@ class SubmissionRow:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A task's format: a description for `--help`, and its writer and reader."""
+    """A task's format: a description for `--help`, its writer and reader, and whether it has error spans."""
 
     description: str
     write: Callable[[Path, Sequence[SubmissionRow]], None]
     read: Callable[[Path], list[SubmissionRow]]
+    spans: bool = True
 
 
 def _write_wmt25_scores(path: Path, rows: Sequence[SubmissionRow]) -> None:
@@ -198,7 +199,7 @@ def _read_wmt26(path: Path) -> list[SubmissionRow]:
 
 #: Name -> format.
 SUBMISSION_FORMATS: Mapping[str, Format] = {
-    "wmt25-task1": Format("WMT25, scores", _write_wmt25_scores, _read_wmt25),
+    "wmt25-task1": Format("WMT25, scores", _write_wmt25_scores, _read_wmt25, spans=False),
     "wmt25-task2": Format("WMT25, spans", _write_wmt25_spans, _read_wmt25),
     "wmt26": Format("WMT26, spans, scores, and error-free or not", _write_wmt26, _read_wmt26),
 }
@@ -277,8 +278,8 @@ def write_submission(
     Args:
         path, form: output file or folder, and the name of its format in `submissions.SUBMISSION_FORMATS`.
         metric: full or base name of a metric stored in all test sets; "gold" for human scores and annotations, or a set
-            of human ratings for gold with these annotations. Translations without gold, or without such an annotation,
-            are omitted.
+            of human ratings for gold with these annotations. Translations without gold, or without an annotation that
+            the format or the named set requires, are omitted.
         score_range: the scores that map to 0 and 100 in WMT26's format; by default the range of Score(E).
         error_free: classifies stored scores as error-free or not; a number is the minimum score (0 to 100) of an
             error-free translation; by default, translations without error spans are error-free.
@@ -301,7 +302,8 @@ def write_submission(
 def _rows(test_set: TestSet, metric: str, form: str) -> Iterator[SubmissionRow]:
     """The rows of every system, sorted, without the standard reference and translations without gold."""
     of_people = metric == "gold" or any(ratings.name == metric for ratings in test_set.ratings)
-    stored = (_gold if of_people else _metric)(test_set, metric)
+    spans = SUBMISSION_FORMATS[form].spans
+    stored = _gold(test_set, metric, spans=spans) if of_people else _metric(test_set, metric)
     standard = test_set.info.standard_reference or ""
     reference = test_set.references.get(standard)
     rated = dict(zip(test_set.systems, ~np.isnan(test_set.gold), strict=True))
@@ -313,8 +315,8 @@ def _rows(test_set: TestSet, metric: str, form: str) -> Iterator[SubmissionRow]:
         annotations = stored.annotations.get(system, [None] * test_set.segments)
         written = [
             number
-            for number, spans in enumerate(annotations)
-            if not of_people or (rated[system][number] and (spans is not None or not stored.annotations))
+            for number, annotation in enumerate(annotations)
+            if not of_people or (rated[system][number] and (annotation is not None or not stored.annotations))
         ]
         scores = [score for number in written if (score := stored.scores[system][number]) is not None]
         for number in written:
@@ -343,9 +345,11 @@ def _metric(test_set: TestSet, metric: str) -> MetricFiles:
     return MetricFiles.read(test_set.layout, names[0])
 
 
-def _gold(test_set: TestSet, raters: str) -> MetricFiles:
-    """Human scores and annotations."""
-    sets = test_set.human_ratings([] if raters == "gold" else [raters]) if test_set.ratings else ()
+def _gold(test_set: TestSet, raters: str, *, spans: bool) -> MetricFiles:
+    """Human scores, and annotations if `spans` or a set of them is named."""
+    sets: Sequence[SpanSet] = ()
+    if raters != "gold" or (spans and test_set.ratings):
+        sets = test_set.human_ratings([] if raters == "gold" else [raters])
     if len(sets) > 1:
         names = ", ".join(ratings.name for ratings in sets)
         raise OptionError(f"there are several sets of human ratings in {test_set.lp} ({names}); name one")

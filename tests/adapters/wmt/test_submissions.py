@@ -18,7 +18,7 @@ from mbr_esd_metric.adapters.wmt.layout import read_scores, write_lines
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, import_submission, read_spans, write_submission
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import evaluate_spans
 from tests.helpers.command import Command
 from tests.helpers.refused import refused
@@ -146,6 +146,12 @@ def test_gold_of_one_rater_is_of_what_that_one_rated(data: Path, tmp_path: Path)
     path.with_name("en-de.mqm.rater2.seg.rating").write_text("\n".join(some) + "\n", encoding="utf-8")
     marked = sum("None" not in line for line in some)
     assert write_submission(tmp_path / "g", "wmt25-task2", [read(data)], "mqm.rater2") == marked
+    path.rename(path.with_name("en-de.mqm.rater1.seg.rating"))
+    test_set = read(data)
+    with pytest.raises(OptionError, match="several sets of human ratings"):
+        write_submission(tmp_path / "g", "wmt25-task2", [test_set], "gold")
+    rated = int((test_set.gold == test_set.gold).sum())  # scores need no set of ratings
+    assert write_submission(tmp_path / "scores", "wmt25-task1", [test_set], "gold") == rated
 
 
 def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:

@@ -105,7 +105,9 @@ def test_what_a_row_lacks_is_named(test_set: TestSet, candidates: Path) -> None:
     assert missing["Mistral Large 123B MAP"] == f"mistral.en-de.jsonl: 256 x {3 * SEGMENTS} candidates"
     few = cells(study.table("scalability"))["Llama 3.3 70B MAP N=1024"]["missing"]
     assert "fewer candidates; needs llama.en-de.jsonl: 1024 x" in few
-    score = "score it with: mbr-esd wmt score --test-set tiny --lp en-de --model Unbabel/XCOMET-XXL"
+    named = f"--test-set {test_set.layout.root} --lp en-de"
+    assert f"mbr-esd sample {named} --model" in study.table("main").notes[0]
+    score = f"score it with: mbr-esd wmt score {named} --model Unbabel/XCOMET-XXL"
     for table, count in (("xcomet", 6), ("lambda", 22)):
         rows = [row for name, row in cells(study.table(table)).items() if name.startswith("XCOMET")]
         assert (len(rows), {row["missing"] for row in rows}) == (count, {score})
@@ -128,9 +130,13 @@ def loaded(layouts: Sequence[Layout]) -> list[TestSet]:
 
 
 def test_values_are_means_over_the_language_pairs(wmt24: list[Layout]) -> None:
+    for layout in wmt24:
+        shutil.copy(layout.metric_file("flat-src", "seg.score"), layout.metric_file("empty-src", "seg.score"))
     test_sets = loaded(wmt24)
     study, sets = Study(test_sets), [metric_set_of(one, ["XCOMET"]) for one in test_sets]
     rows, swept = cells(study.table("xcomet")), cells(study.table("lambda"))
+    assert "empty" in rows
+    assert "empty (src)" not in rows
     row = rows["XCOMET (src+ref)"]
     dropped = [MetricEntry.of_spans("XCOMET", lambda_sweep(one.entries[0].spans)[0.6]) for one in sets]
     sure = [replace(one, entries=[entry]) for one, entry in zip(sets, dropped, strict=True)]
