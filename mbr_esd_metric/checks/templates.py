@@ -13,6 +13,7 @@ from mbr_esd_metric.checks.messageformat import Message, messages
 from mbr_esd_metric.checks.placeholders import (
     Placeholder,
     brace_placeholders,
+    conversions,
     date_parts,
     numbered,
     percent_placeholders,
@@ -47,11 +48,13 @@ class Templates(Check):
             return
         before, after = _placeholders(source), _placeholders(translation)
         lost, invented, retyped = _differences(before, after)
-        # Text that cannot be parsed may still contain the placeholder, and so may an inline code without text.
-        kept = {one.id for one in context.translation_codes}
-        there = translation + "".join(one.text for one in context.source_codes if one.id in kept)
-        lost = [one for one in lost if not _stands_in(there, source[one.start : one.end])]
-        invented = [one for one in invented if not _stands_in(source, translation[one.start : one.end])]
+        if lost or invented:
+            # Text that cannot be parsed may still contain the placeholder, and so may an inline code without text.
+            here, there = (blanked(text, _places(side)) for text, side in ((source, before), (translation, after)))
+            kept = {one.id for one in context.translation_codes}
+            there += "".join(one.text for one in context.source_codes if one.id in kept)
+            lost = [one for one in lost if not _stands_in(there, one, source)]
+            invented = [one for one in invented if not _stands_in(here, one, translation)]
         if context.one_number and lost and not invented:
             counts = [one for one in lost if one.type in _COUNTS]
             named = any(one.type in _COUNTS for one in before)
@@ -59,15 +62,23 @@ class Templates(Check):
                 lost.remove(counts[0] if counts else lost[0])
         for one in retyped:
             yield error("placeholder", one.start, one.end)
-        yield from lost_or_invented(
-            "placeholder", [(one.start, one.end) for one in lost], [(one.start, one.end) for one in invented]
-        )
+        yield from lost_or_invented("placeholder", _places(lost), _places(invented))
 
 
-def _stands_in(text: str, placeholder: str) -> bool:
-    """Whether a text has a placeholder, or a similar text, such as %20 for 20% in Turkish."""
-    percent = _PERCENT.fullmatch(placeholder)
-    return placeholder in text or (percent is not None and re.search(rf"(?<!\d){percent[1]}\s?%", text) is not None)
+def _stands_in(rest: str, placeholder: Placeholder, text: str) -> bool:
+    """Whether the rest of a text has the placeholder of another text, a conversion of its type before a letter, or a
+    similar text, such as %20 for 20% in Turkish."""
+    written = text[placeholder.start : placeholder.end]
+    percent = _PERCENT.fullmatch(written)
+    return (
+        written in rest
+        or (placeholder.type != "" and placeholder.type in conversions(rest))
+        or (percent is not None and re.search(rf"(?<!\d){percent[1]}\s?%", rest) is not None)
+    )
+
+
+def _places(placeholders: Sequence[Placeholder]) -> list[tuple[int, int]]:
+    return [(one.start, one.end) for one in placeholders]
 
 
 @lru_cache(maxsize=8)
@@ -77,7 +88,7 @@ def without_templates(text: str) -> str:
     if "%" not in text and "{" not in text:
         return text
     text = blanked(text, [(one.start, one.end) for one in messages(text)])
-    return blanked(text, [(one.start, one.end) for one in _placeholders(text)])
+    return blanked(text, _places(_placeholders(text)))
 
 
 def _of_dates(
