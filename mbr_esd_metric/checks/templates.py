@@ -24,6 +24,8 @@ from mbr_esd_metric.core.annotation import ErrorSpan
 #: The types of placeholders that may show the number of a plural form.
 _COUNTS = ("integer", "real")
 _PERCENT = re.compile(r"%(\d+)")
+_PRINTF = ("printf", "printf*", "python")
+_SIGNS = re.compile("%+")
 
 
 class Templates(Check):
@@ -62,7 +64,8 @@ class Templates(Check):
                 lost.remove(counts[0] if counts else lost[0])
         for one in retyped:
             yield error("placeholder", one.start, one.end)
-        yield from lost_or_invented("placeholder", _places(lost), _places(invented))
+        signs = _single_signs(source, before, translation, after)
+        yield from lost_or_invented("placeholder", _places(lost), _places(invented) + signs)
 
 
 def _stands_in(rest: str, placeholder: Placeholder, text: str) -> bool:
@@ -75,6 +78,21 @@ def _stands_in(rest: str, placeholder: Placeholder, text: str) -> bool:
         or (placeholder.type != "" and placeholder.type in conversions(rest))
         or (percent is not None and re.search(rf"(?<!\d){percent[1]}\s?%", rest) is not None)
     )
+
+
+def _single_signs(
+    source: str, before: Sequence[Placeholder], translation: str, after: Sequence[Placeholder]
+) -> list[tuple[int, int]]:
+    """The single percent signs in the translation of a printf format that writes each percent sign as two."""
+    if not all(any(one.syntax in _PRINTF for one in side) for side in (before, after)):
+        return []
+    here, there = (
+        [match.span() for match in _SIGNS.finditer(blanked(text, _places(side)))]
+        for text, side in ((source, before), (translation, after))
+    )
+    if not here or any((end - start) % 2 for start, end in here):
+        return []
+    return [(start, end) for start, end in there if (end - start) % 2]
 
 
 def _places(placeholders: Sequence[Placeholder]) -> list[tuple[int, int]]:

@@ -26,6 +26,7 @@ from tests.helpers.checks import found
         ("%sAuthor: %s", "%s作者：%s"),
         ("Fetched %sB in %s", "%2$s'de %1$sB alındı"),
         ("%ld of %lu%%", "%d von %lu %%"),
+        ("%d%% loaded", "%d Prozent geladen"),
         ("Hello %name%", "Hallo, %name%"),
         # Arguments are a set, and may have another order where they have positions.
         ("{name} likes {name}", "{name} gefällt sich selbst"),
@@ -83,6 +84,8 @@ def test_good_templates(source: str, translation: str) -> None:
         ("%d items from %s to %s", "%d Artikel von %s", ["[%s]"]),
         ("Hello %s", "Hallo %s %s", ["%s"]),
         ("Hello {}", "Hallo {} {}", ["{}"]),
+        # A format writes %% for a percent sign.
+        ("Loading %d%%", "Lade %d%", ["%"]),
         ("${user} left", "$ {user} ging", ["{user}"]),
         ("{n, plural, one {# file} other {# files}}", "{n, plural, other {Dateien}}", ["[#]"]),
         ("{n, plural, other {{name}: #}}", "{n, plural, other {#}}", ["[{name}]"]),
