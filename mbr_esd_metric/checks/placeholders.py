@@ -29,7 +29,7 @@ _TYPES = {
 #: A printf placeholder that may be followed by a letter: `%sAuthor`.
 _CONVERSION = re.compile(
     r"%(?:\d{1,2}\$)?[-+#0']{0,5}(?:\*|\d{1,4})?(?:\.(?:\*|\d{1,4}))?(?:hh?|ll?|I64|[qLjzt])?"
-    r"([diouxXeEfFgGaAcCsSp@])"
+    r"([diouxXeEfFgGaAcCsSp@])(?!\d)"
 )
 _BRACES = re.compile(r"[$#]?\{\{\{?[^{}]{1,80}\}?\}\}|[$#]?\{[^{}]{0,80}\}")
 _FLUENT = re.compile(r"\s*(?:[A-Z]{1,20}\(\s*)?\$([A-Za-z][\w-]{0,60})[^{}]{0,80}")

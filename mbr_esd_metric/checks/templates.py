@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
+from mbr_esd_metric.checks.addresses import without_addresses
 from mbr_esd_metric.checks.check import Check, Context, error
 from mbr_esd_metric.checks.items import blanked, lost_or_invented, missing
 from mbr_esd_metric.checks.messageformat import Message, messages
@@ -39,7 +40,7 @@ class Templates(Check):
         """The errors in arguments."""
         if not any(sign in text for sign in "%{" for text in (source, translation)):
             return
-        source, translation = without_tags(source), without_tags(translation)
+        source, translation = without_addresses(source), without_addresses(translation)
         dates = date_parts(source)
         if dates is not None:
             yield from _of_dates(dates, date_parts(translation), translation)
@@ -142,8 +143,8 @@ def _broken(before: Sequence[Message], after: Sequence[Message]) -> ErrorSpan | 
 
 @lru_cache(maxsize=8)
 def _placeholders(text: str) -> tuple[Placeholder, ...]:
-    """All placeholders of a text without tags. The argument of a message with branches is a placeholder with its name;
-    if its value is shown, there is a second one."""
+    """All placeholders of a text without addresses. The argument of a message with branches is a placeholder with its
+    name; if its value is shown, there is a second one."""
     inside = [one for message in messages(text) for one in message.arguments or ()]
     outside = blanked(text, [(one.start, one.end) for one in messages(text)])
     braces = numbered(list(brace_placeholders(outside)), 0)

@@ -28,6 +28,7 @@ from tests.helpers.checks import found
         ("%ld of %lu%%", "%d von %lu %%"),
         ("%d%% loaded", "%d Prozent geladen"),
         ("Hello %name%", "Hallo, %name%"),
+        ('<p title="100%">%s: <a href="%s">help</a></p>', '<p title="100 %">%s: <a href="%s">Hilfe</a></p>'),
         # Arguments are a set, and may have another order where they have positions.
         ("{name} likes {name}", "{name} gefällt sich selbst"),
         ("%1$s of %2$d", "%2$d von %1$s"),
@@ -84,6 +85,10 @@ def test_good_templates(source: str, translation: str) -> None:
         ("%d items from %s to %s", "%d Artikel von %s", ["[%s]"]),
         ("Hello %s", "Hallo %s %s", ["%s"]),
         ("Hello {}", "Hallo {} {}", ["{}"]),
+        # Attributes of tags may have placeholders.
+        ('See <a href="%s">help</a>.', 'Siehe <a href="">Hilfe</a>.', ["[%s]"]),
+        ("Go <a href='{url}'>on</a>", "<a href='{lien}'>Continuer</a>", ["{lien}"]),
+        ('See <a href="%1$s">help</a>.', 'Siehe <a href="%s1$">Hilfe</a>.', ["[%1$s]"]),
         # A format writes %% for a percent sign.
         ("Loading %d%%", "Lade %d%", ["%"]),
         ("${user} left", "$ {user} ging", ["{user}"]),
