@@ -31,8 +31,9 @@ _SIGNS = re.compile("%+")
 
 class Templates(Check):
     """`check/placeholder` (major): an argument that is added or has another type, marked in the translation; an omitted
-    one, marked in the source unless an added one replaces it. Arguments may be reordered, repeated, and used in other
-    plural branches; a plural form for a single number may omit this number."""
+    one, marked in the source unless an added one replaces it. Arguments may be reordered and, if they have a name or a
+    number, repeated. Messages with branches are compared by their general form; a plural form for a single number may
+    omit this number."""
 
     name = "templates"
 
@@ -102,11 +103,12 @@ def _places(placeholders: Sequence[Placeholder]) -> list[tuple[int, int]]:
 
 @lru_cache(maxsize=8)
 def without_templates(text: str) -> str:
-    """The text with placeholders, messages with branches, tags and addresses replaced by zero characters."""
+    """The text with placeholders, tags and addresses replaced by zero characters, and messages with branches reduced to
+    their general form."""
     text = without_tags(text)
     if "%" not in text and "{" not in text:
         return text
-    text = blanked(text, [(one.start, one.end) for one in messages(text)])
+    text = blanked(text, [place for one in messages(text) for place in one.hidden])
     return blanked(text, _places(_placeholders(text)))
 
 
@@ -144,7 +146,7 @@ def _broken(before: Sequence[Message], after: Sequence[Message]) -> ErrorSpan | 
 @lru_cache(maxsize=8)
 def _placeholders(text: str) -> tuple[Placeholder, ...]:
     """All placeholders of a text without addresses. The argument of a message with branches is a placeholder with its
-    name; if its value is shown, there is a second one."""
+    name; if its value is shown in the general form, there is a second one."""
     inside = [one for message in messages(text) for one in message.arguments or ()]
     outside = blanked(text, [(one.start, one.end) for one in messages(text)])
     braces = numbered(list(brace_placeholders(outside)), 0)
@@ -152,7 +154,7 @@ def _placeholders(text: str) -> tuple[Placeholder, ...]:
         *percent_placeholders(text),
         *braces,
         *(Placeholder(one.start, one.end, "braces", one.name) for one in inside),
-        *(Placeholder(one.start, one.end, "shown", one.name) for one in inside if one.shown),
+        *(Placeholder(one.start, one.end, "shown", one.name) for one in inside if one.shown and one.general),
         *(Placeholder(one.start, one.end, "shown", one.argument) for one in braces),
     )
 

@@ -50,6 +50,8 @@ from tests.helpers.checks import found
             "{g, select, other {{n, plural, one {seine Datei} other {seine # Dateien}}}}",
         ),
         ("{n, plural, one {# file}}", "{n, plural, one {# Datei}}"),
+        ("{n, plural, one {1 file: {u}} other {# files: {u}}}", "{u}: {n, plural, one {eine Datei} other {# Dateien}}"),
+        ("{u} has {n, plural, =1 {it} other {#}}", "{n, plural, =1 {{u} hat es} few {{u}: 2} other {{u} hat #}}"),
         # Dates have each language's own order.
         ("%m/%d/%Y", "%Y年%m月%d日"),
         ("%B %d, %Y at %I:%M %p", "%d. %B %Y um %Hh%M"),
@@ -93,6 +95,8 @@ def test_good_templates(source: str, translation: str) -> None:
         ("Loading %d%%", "Lade %d%", ["%"]),
         ("${user} left", "$ {user} ging", ["{user}"]),
         ("{n, plural, one {# file} other {# files}}", "{n, plural, other {Dateien}}", ["[#]"]),
+        ("{n, plural, one {# file} other {# files}}", "{n, plural, one {# Datei} other {Dateien}}", ["[#]"]),
+        ("{n, plural, one {{u}: #} other {{u}: #}}", "{n, plural, one {{u}: #} other {#}}", ["[{u}]"]),
         ("{n, plural, other {{name}: #}}", "{n, plural, other {#}}", ["[{name}]"]),
         ("{n, plural, one {# file} other {# files}}", "{n, plural, one {# Datei}}", ["{n, plural, one {# Datei}}"]),
         ("{n, plural, other {#}}", "{n, plural, andere {#}}", ["{n, plural, andere {#}}"]),
