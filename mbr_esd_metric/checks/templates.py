@@ -108,8 +108,13 @@ def without_templates(text: str) -> str:
     text = without_tags(text)
     if "%" not in text and "{" not in text:
         return text
-    text = blanked(text, [place for one in messages(text) for place in one.hidden])
+    text = _general(text)
     return blanked(text, _places(_placeholders(text)))
+
+
+def _general(text: str) -> str:
+    """The text with messages with branches reduced to the text of their general form."""
+    return blanked(text, [place for one in messages(text) for place in one.hidden])
 
 
 def _of_dates(
@@ -146,12 +151,13 @@ def _broken(before: Sequence[Message], after: Sequence[Message]) -> ErrorSpan | 
 @lru_cache(maxsize=8)
 def _placeholders(text: str) -> tuple[Placeholder, ...]:
     """All placeholders of a text without addresses. The argument of a message with branches is a placeholder with its
-    name; if its value is shown in the general form, there is a second one."""
+    name; if its value is shown in the general form, there is a second one. Percent signs are read in this form."""
     inside = [one for message in messages(text) for one in message.arguments or ()]
     outside = blanked(text, [(one.start, one.end) for one in messages(text)])
     braces = numbered(list(brace_placeholders(outside)), 0)
+    general = _general(text)
     return (
-        *percent_placeholders(text),
+        *(one for one in percent_placeholders(text) if general[one.start] != "\0"),
         *braces,
         *(Placeholder(one.start, one.end, "braces", one.name) for one in inside),
         *(Placeholder(one.start, one.end, "shown", one.name) for one in inside if one.shown and one.general),

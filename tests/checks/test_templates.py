@@ -50,6 +50,7 @@ from tests.helpers.checks import found
             "{g, select, other {{n, plural, one {seine Datei} other {seine # Dateien}}}}",
         ),
         ("{n, plural, one {# file}}", "{n, plural, one {# Datei}}"),
+        ("{n, plural, one {%s: # file} other {%s: # files}}", "{n, plural, other {%s：#}}"),
         ("{n, plural, one {1 file: {u}} other {# files: {u}}}", "{u}: {n, plural, one {eine Datei} other {# Dateien}}"),
         ("{u} has {n, plural, =1 {it} other {#}}", "{n, plural, =1 {{u} hat es} few {{u}: 2} other {{u} hat #}}"),
         # Dates have each language's own order.
