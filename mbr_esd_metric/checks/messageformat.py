@@ -1,6 +1,7 @@
 """ICU MessageFormat: the arguments of messages whose text depends on a number or a word.
 
-Languages have different plural branches, so messages are compared by the union of their branches.
+Languages have different plural branches, but each message has a branch "other". Its text, with that of the branches
+"other" in it, is the general form, by which messages are compared.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ class Argument:
 
     Attributes:
         shown: whether its value is inserted in the text, as by `{n}` or `#`, rather than only used for a choice.
+        general: whether it is in the general form.
     """
 
     start: int
     end: int
     name: str
     shown: bool
+    general: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Message:
         words: argument -> the values of its select branches.
         wrong: plural branches that do not exist in any language.
         is_complete: whether each choice has the branch "other", which is mandatory.
+        hidden: the positions of everything but the text of the general form.
     """
 
     start: int
@@ -47,6 +51,7 @@ class Message:
     words: Mapping[str, frozenset[str]]
     wrong: frozenset[str] = frozenset()
     is_complete: bool = True
+    hidden: tuple[tuple[int, int], ...] = ()
 
 
 @lru_cache(maxsize=8)
@@ -76,31 +81,52 @@ def _closing(text: str, start: int) -> int:
 def _message(text: str, start: int, end: int) -> Message:
     from pyicumessageformat import Parser
 
+    tokens: list[dict[str, str]] = []
     try:
         # Unsupported branches, such as a select without "other", are not errors here.
-        tree = Parser({"include_indices": True, "require_other": False}).parse(text[start:end])
+        tree = Parser({"include_indices": True, "require_other": False}).parse(text[start:end], tokens)
     except SyntaxError:
-        return Message(start, end, None, {})
+        return Message(start, end, None, {}, hidden=((start, end),))
     arguments: list[Argument] = []
     words: dict[str, frozenset[str]] = {}
     wrong: set[str] = set()
     is_complete = True
-    for node in _nodes(tree):
+    for node, general in _nodes(tree):
         name, kind, options = node["name"], node.get("type", ""), node.get("options")
-        arguments.append(Argument(start + node["start"], start + node["end"], name, not isinstance(options, dict)))
+        shown = not isinstance(options, dict)
+        arguments.append(Argument(start + node["start"], start + node["end"], name, shown, general))
         is_complete &= not isinstance(options, dict) or "other" in options
         if isinstance(options, dict) and kind == "select":
             words[name] = words.get(name, frozenset()) | options.keys()
         elif isinstance(options, dict):
             wrong |= {one for one in options if one not in _PLURALS and not re.fullmatch(r"=\d+", one)}
-    return Message(start, end, tuple(arguments), words, frozenset(wrong), is_complete)
+    hidden = tuple(_hidden(tokens, start))
+    return Message(start, end, tuple(arguments), words, frozenset(wrong), is_complete, hidden)
 
 
-def _nodes(tree: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The arguments of a parsed message, outer ones first."""
+def _nodes(tree: Sequence[Any], general: bool = True) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The arguments of a parsed message, outer ones first, and whether each is in the general form."""
     for node in tree:
         if isinstance(node, dict) and "name" in node:
-            yield node
+            yield node, general
             options = node.get("options")
-            for branch in options.values() if isinstance(options, dict) else ():
-                yield from _nodes(branch)
+            if isinstance(options, dict):
+                for name, branch in options.items():
+                    yield from _nodes(branch, general and (name == "other" or "other" not in options))
+
+
+def _hidden(tokens: Sequence[Mapping[str, str]], at: int) -> Iterator[tuple[int, int]]:
+    """The positions of the tokens of a message from a position that are not text of the general form."""
+    general, branch = [True], "other"
+    for token in tokens:
+        end = at + len(token["text"])
+        if token["type"] != "text" or not general[-1]:
+            yield at, end
+        if token["type"] == "selector":
+            branch = token["text"]
+        elif token["text"] == "{" and token["type"] == "syntax":
+            general.append(general[-1] and branch == "other")
+            branch = "other"
+        elif token["text"] == "}" and token["type"] == "syntax":
+            general.pop()
+        at = end

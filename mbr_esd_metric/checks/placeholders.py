@@ -26,6 +26,11 @@ _TYPES = {
     "@": "object",
     "p": "pointer",
 }
+#: A printf placeholder that may be followed by a letter: `%sAuthor`.
+_CONVERSION = re.compile(
+    r"%(?:\d{1,2}\$)?[-+#0']{0,5}(?:\*|\d{1,4})?(?:\.(?:\*|\d{1,4}))?(?:hh?|ll?|I64|[qLjzt])?"
+    r"([diouxXeEfFgGaAcCsSp@])(?!\d)"
+)
 _BRACES = re.compile(r"[$#]?\{\{\{?[^{}]{1,80}\}?\}\}|[$#]?\{[^{}]{0,80}\}")
 _FLUENT = re.compile(r"\s*(?:[A-Z]{1,20}\(\s*)?\$([A-Za-z][\w-]{0,60})[^{}]{0,80}")
 _MUSTACHE = re.compile(r"([#/^&!>]?\s?[$@]?[\w.-]{1,60}(?:\s[\w.\s]{1,60}?)?)\s?(?:\|[^{}]{0,80})?")
@@ -76,6 +81,11 @@ def percent_placeholders(text: str) -> Iterator[Placeholder]:
             yield Placeholder(start, end, kind, match["position"] or "", _TYPES[match["type"]])
         else:
             yield Placeholder(start, end, "qt" if kind == "n" else kind, match[kind])
+
+
+def conversions(text: str) -> set[str]:
+    """The types of the printf placeholders that a text may have, also of those before a letter: `%sAuthor`."""
+    return {_TYPES[match[1]] for match in _CONVERSION.finditer(text)}
 
 
 def brace_placeholders(text: str) -> Iterator[Placeholder]:

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
+from mbr_esd_metric.checks.addresses import without_addresses
 from mbr_esd_metric.checks.check import Check, Context, error
 from mbr_esd_metric.checks.items import blanked, lost_or_invented, missing
 from mbr_esd_metric.checks.messageformat import Message, messages
 from mbr_esd_metric.checks.placeholders import (
     Placeholder,
     brace_placeholders,
+    conversions,
     date_parts,
     numbered,
     percent_placeholders,
@@ -23,12 +25,15 @@ from mbr_esd_metric.core.annotation import ErrorSpan
 #: The types of placeholders that may show the number of a plural form.
 _COUNTS = ("integer", "real")
 _PERCENT = re.compile(r"%(\d+)")
+_PRINTF = ("printf", "printf*", "python")
+_SIGNS = re.compile("%+")
 
 
 class Templates(Check):
     """`check/placeholder` (major): an argument that is added or has another type, marked in the translation; an omitted
-    one, marked in the source unless an added one replaces it. Arguments may be reordered, repeated, and used in other
-    plural branches; a plural form for a single number may omit this number."""
+    one, marked in the source unless an added one replaces it. Arguments may be reordered and, if they have a name or a
+    number, repeated. Messages with branches are compared by their general form; a plural form for a single number may
+    omit this number."""
 
     name = "templates"
 
@@ -36,7 +41,7 @@ class Templates(Check):
         """The errors in arguments."""
         if not any(sign in text for sign in "%{" for text in (source, translation)):
             return
-        source, translation = without_tags(source), without_tags(translation)
+        source, translation = without_addresses(source), without_addresses(translation)
         dates = date_parts(source)
         if dates is not None:
             yield from _of_dates(dates, date_parts(translation), translation)
@@ -47,11 +52,13 @@ class Templates(Check):
             return
         before, after = _placeholders(source), _placeholders(translation)
         lost, invented, retyped = _differences(before, after)
-        # Text that cannot be parsed may still contain the placeholder, and so may an inline code without text.
-        kept = {one.id for one in context.translation_codes}
-        there = translation + "".join(one.text for one in context.source_codes if one.id in kept)
-        lost = [one for one in lost if not _stands_in(there, source[one.start : one.end])]
-        invented = [one for one in invented if not _stands_in(source, translation[one.start : one.end])]
+        if lost or invented:
+            # Text that cannot be parsed may still contain the placeholder, and so may an inline code without text.
+            here, there = (blanked(text, _places(side)) for text, side in ((source, before), (translation, after)))
+            kept = {one.id for one in context.translation_codes}
+            there += "".join(one.text for one in context.source_codes if one.id in kept)
+            lost = [one for one in lost if not _stands_in(there, one, source)]
+            invented = [one for one in invented if not _stands_in(here, one, translation)]
         if context.one_number and lost and not invented:
             counts = [one for one in lost if one.type in _COUNTS]
             named = any(one.type in _COUNTS for one in before)
@@ -59,25 +66,55 @@ class Templates(Check):
                 lost.remove(counts[0] if counts else lost[0])
         for one in retyped:
             yield error("placeholder", one.start, one.end)
-        yield from lost_or_invented(
-            "placeholder", [(one.start, one.end) for one in lost], [(one.start, one.end) for one in invented]
-        )
+        signs = _single_signs(source, before, translation, after)
+        yield from lost_or_invented("placeholder", _places(lost), _places(invented) + signs)
 
 
-def _stands_in(text: str, placeholder: str) -> bool:
-    """Whether a text has a placeholder, or a similar text, such as %20 for 20% in Turkish."""
-    percent = _PERCENT.fullmatch(placeholder)
-    return placeholder in text or (percent is not None and re.search(rf"(?<!\d){percent[1]}\s?%", text) is not None)
+def _stands_in(rest: str, placeholder: Placeholder, text: str) -> bool:
+    """Whether the rest of a text has the placeholder of another text, a conversion of its type before a letter, or a
+    similar text, such as %20 for 20% in Turkish."""
+    written = text[placeholder.start : placeholder.end]
+    percent = _PERCENT.fullmatch(written)
+    return (
+        written in rest
+        or (placeholder.type != "" and placeholder.type in conversions(rest))
+        or (percent is not None and re.search(rf"(?<!\d){percent[1]}\s?%", rest) is not None)
+    )
+
+
+def _single_signs(
+    source: str, before: Sequence[Placeholder], translation: str, after: Sequence[Placeholder]
+) -> list[tuple[int, int]]:
+    """The single percent signs in the translation of a printf format that writes each percent sign as two."""
+    if not all(any(one.syntax in _PRINTF for one in side) for side in (before, after)):
+        return []
+    here, there = (
+        [match.span() for match in _SIGNS.finditer(blanked(text, _places(side)))]
+        for text, side in ((source, before), (translation, after))
+    )
+    if not here or any((end - start) % 2 for start, end in here):
+        return []
+    return [(start, end) for start, end in there if (end - start) % 2]
+
+
+def _places(placeholders: Sequence[Placeholder]) -> list[tuple[int, int]]:
+    return [(one.start, one.end) for one in placeholders]
 
 
 @lru_cache(maxsize=8)
 def without_templates(text: str) -> str:
-    """The text with placeholders, messages with branches, tags and addresses replaced by zero characters."""
+    """The text with placeholders, tags and addresses replaced by zero characters, and messages with branches reduced to
+    their general form."""
     text = without_tags(text)
     if "%" not in text and "{" not in text:
         return text
-    text = blanked(text, [(one.start, one.end) for one in messages(text)])
-    return blanked(text, [(one.start, one.end) for one in _placeholders(text)])
+    text = _general(text)
+    return blanked(text, _places(_placeholders(text)))
+
+
+def _general(text: str) -> str:
+    """The text with messages with branches reduced to the text of their general form."""
+    return blanked(text, [place for one in messages(text) for place in one.hidden])
 
 
 def _of_dates(
@@ -113,16 +150,17 @@ def _broken(before: Sequence[Message], after: Sequence[Message]) -> ErrorSpan | 
 
 @lru_cache(maxsize=8)
 def _placeholders(text: str) -> tuple[Placeholder, ...]:
-    """All placeholders of a text without tags. The argument of a message with branches is a placeholder with its name;
-    if its value is shown, there is a second one."""
+    """All placeholders of a text without addresses. The argument of a message with branches is a placeholder with its
+    name; if its value is shown in the general form, there is a second one. Percent signs are read in this form."""
     inside = [one for message in messages(text) for one in message.arguments or ()]
     outside = blanked(text, [(one.start, one.end) for one in messages(text)])
     braces = numbered(list(brace_placeholders(outside)), 0)
+    general = _general(text)
     return (
-        *percent_placeholders(text),
+        *(one for one in percent_placeholders(text) if general[one.start] != "\0"),
         *braces,
         *(Placeholder(one.start, one.end, "braces", one.name) for one in inside),
-        *(Placeholder(one.start, one.end, "shown", one.name) for one in inside if one.shown),
+        *(Placeholder(one.start, one.end, "shown", one.name) for one in inside if one.shown and one.general),
         *(Placeholder(one.start, one.end, "shown", one.argument) for one in braces),
     )
 

@@ -52,6 +52,22 @@ DATA = Path(os.environ.get("MBR_ESD_DATA", Path(__file__).parents[3] / "shared" 
         ("Hello {name}", "Hallo {Name}", [("placeholder", "{Name}")]),
         ("100% sure, 50 % off", "100%-ig sicher, 50%ige Ermäßigung", []),
         ("%1$s of %2$s", "%2$s of %1$s", []),
+        # The general form of a message with branches is a text.
+        (
+            "{n, plural, one {Delete # file within 5 days?} other {Delete # files within 5 days?}}",
+            "{n, plural, one {# Datei in 8 Tagen löschen?} other {# Dateien in 8 Tagen löschen?}}",
+            [("number", "8")],
+        ),
+        (
+            "{g, select, he {He has 2} other {They have {n, plural, one {1 mile} other {# of 80 feet}}}}",
+            "{g, select, he {Er hat 3} other {Sie haben {n, plural, one {4 km} other {# von 80 Metern}}}}",
+            [("unit", "Metern")],
+        ),
+        (
+            "{n, plural, other {You have # new mails.}}",
+            "{n, plural, other {You have # new mails.}}",
+            [("copy", "{n, plural, other {You have # new mails.}}")],
+        ),
         ("Mail 3 to a7@example.com", "3 an a8@example.com", [("email", "a8@example.com")]),
         ("It is the old house.", " It is the old  house. ", [("copy", "It is the old  house.")]),
         ("今天天气很好，我们去公园吧。", "今天天气很好，我们去公园吧。", [("copy", "今天天气很好，我们去公园吧。")]),
