@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.gates import Check, FailedSegment, check_gate, close_gate
-from mbr_esd_metric.cli.score_inputs import Texts
+from mbr_esd_metric.cli.score_inputs import UNTRANSLATED, Texts
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.errors import OptionError
@@ -82,11 +82,15 @@ def close_score_gate(
     notes = [f"{path}: {one}" if several else one for path, one in texts.changed.items()]
     if checks:
         notes += limits
-    elif not judged and has_gate(args):
-        nothing = [f"{path}: {one}" for path, one in texts.changed.items()]
-        checks = [Check(one, True, one) for one in nothing]
+    if has_gate(args):
+        failed = [f"{path}: {UNTRANSLATED}" for path, one in texts.documents.items() if one.is_untranslated]
+        checks += [Check(one, False, one) for one in failed]
+        if not checks:
+            nothing = [f"{path}: {one}" for path, one in texts.changed.items()]
+            checks = [Check(one, True, one) for one in nothing]
     rows = [_system_row(path, segments, scores[path]) for path, segments in judged.items()]
-    tables = [error_table(judged), *([changed_table(texts.documents, judged)] if args.changed_from else [])]
+    changed = [changed_table(judged)] if args.changed_from else []
+    tables = [error_table(judged), *changed, missing_table(texts.documents)]
     shown = [table_of("scores", rows, notes), *(table for table in tables if table.rows)]
     return close_gate(args, "score", shown, checks, warning)
 
@@ -217,33 +221,43 @@ def error_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
     return table_of("errors", rows, notes)
 
 
-def changed_table(documents: Mapping[str, Document], data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
-    """A Markdown table of the first changed strings and missing keys; texts are formatted as code."""
-    from mbr_esd_metric.report.tables import Column, table_of
-
-    def row(path: str, name: str, line: int | None, *others: Any) -> TableRow:
-        titles = ("system", "id", "line", "source", "translation", "score")
-        values = (_as_code(path), _as_code(name), line, *others)
-        usual = {"system"} if len(data) + len(documents) < 3 else set[str]()
-        columns = (Column(title, title, digits=4) for title in titles)
-        return {one: value for one, value in zip(columns, values, strict=True) if one.title not in usual}
-
+def changed_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
+    """A Markdown table of the first changed strings; texts are formatted as code."""
     rows = [
-        row(
-            path,
-            one.name,
-            one.place.line,
-            _as_code(one.segment.source),
-            _as_code(one.segment.translation),
-            one.score_or_nan,
-        )
+        {
+            **{"system": path, "id": one.name, "line": one.place.line, "source": one.segment.source},
+            **{"translation": one.segment.translation, "score": one.score_or_nan},
+        }
         for path, segments in data.items()
         for one in segments
     ]
-    missing = [(path, one) for path, document in documents.items() for one in document.missing]
-    rows += [row(path, one.key, one.line, None, f"({one.problem})", None) for path, one in missing]
-    notes = [f"and {number_of(len(rows) - _MOST, 'string')} more"] if len(rows) > _MOST else []
-    return table_of("changed strings", rows[:_MOST], notes)
+    return _strings_table("changed strings", rows, len(data))
+
+
+def missing_table(documents: Mapping[str, Document]) -> Table:
+    """A Markdown table of the first units and keys without a translation."""
+    rows = [
+        {"system": path, "id": one.key, "line": one.line, "problem": one.problem}
+        for path, document in documents.items()
+        for one in document.missing
+    ]
+    return _strings_table("strings without a translation", rows, len(documents))
+
+
+def _strings_table(title: str, strings: Sequence[Mapping[str, Any]], systems: int) -> Table:
+    """A table of the first strings; a single system is omitted."""
+    from mbr_esd_metric.report.tables import Column, table_of
+
+    rows = [
+        {
+            Column(name, name, digits=4): _as_code(value) if isinstance(value, str) and name != "problem" else value
+            for name, value in one.items()
+            if name != "system" or systems > 1
+        }
+        for one in strings[:_MOST]
+    ]
+    notes = [f"and {number_of(len(strings) - _MOST, 'string')} more"] if len(strings) > _MOST else []
+    return table_of(title, rows, notes)
 
 
 def _as_code(value: str | int) -> str | int:

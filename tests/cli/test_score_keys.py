@@ -84,12 +84,60 @@ def test_what_cannot_be_done(mbr_esd: Command, words: str, message: str) -> None
     assert message in mbr_esd("score", words, "--model", MODEL, status=1).err
 
 
-def test_a_file_that_translates_nothing_yet(mbr_esd: Command) -> None:
-    """It is not an error, and a gate has nothing to judge."""
-    Path("de.json").write_text("{}", encoding="utf-8")
-    result = mbr_esd("score -s en.json -t de.json --fail-under .9 --only_system --model", MODEL)
-    assert "3 keys of en.json missing: a (line 2), b (line 3), c (line 4)" in result.err
-    assert result.out == "de.json: no unit has a translation, so there is nothing to score\n"
+PO = 'msgid ""\nmsgstr "Language: {}\\n"\n\nmsgid "He left."\nmsgstr "{}"\n\nmsgid "Stop"\nmsgstr ""\n'
+XLIFF = """<xliff version="1.2"><file original="o" source-language="en" target-language="de"><body>
+<trans-unit id="a"><source>He left.</source><target>{}</target></trans-unit>
+<trans-unit id="b"><source>Stop</source></trans-unit>
+<trans-unit id="c" translate="no"><source>OK</source></trans-unit></body></file></xliff>
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "content", "empty"),
+    [
+        ("-s en.json -t de.json", "{}", ["a", "b", "c"]),
+        ("-s en.json -t de.json", '{"a": {"x": "y"}, "b": "", "c": " "}', ["a", "b", "c"]),
+        ("de.po", PO.format("de", ""), ["1", "2"]),
+        ("de.xlf", XLIFF.format(""), ["o/a", "o/b"]),
+        ("de.csv", "source,target,lp\nHe left.,,en-de\nStop,,en-de\n", ["1", "2"]),
+        ("de.po", PO.format("de", "Er ging."), ["2"]),
+        ("de.xlf", XLIFF.format("Er ging."), ["o/b"]),
+        ("-s en.json -t de.json", '{"b": "Er ging.", "c": ""}', ["a", "c"]),
+    ],
+)
+def test_strings_without_a_translation(mbr_esd: Command, files: str, content: str, empty: list[str]) -> None:
+    """They are warnings in every kind of file; a file without any translation fails a gate."""
+    file, untranslated = files.split()[-1], "ging" not in content
+    Path(file).write_text(content, encoding="utf-8")
+    outputs = "--sarif o.sarif --summary s.md --junit j.xml --only_system"
+    result = mbr_esd("score", files, "--fail-on major", outputs, "--model", MODEL, status=3 if untranslated else 0)
+    assert [all(f"{one} (line" in result.err for one in empty), "scores" in Path("s.md").read_text()] == [True, True]
+    [run] = json.loads(Path("o.sarif").read_text(encoding="utf-8"))["runs"]
+    found = [(one["ruleId"], one["properties"]["key"]) for one in run["results"]]
+    assert sorted(found) == [("missing-key", one) for one in empty]
+    assert [f"| `{one}` |" in " ".join(Path("s.md").read_text().split()) for one in empty] == [True] * len(empty)
+    failed = f"gate failed: {file}: no unit has a translation"
+    assert [failed in result.err, failed[13:] in Path("j.xml").read_text()] == [untranslated] * 2
+    # What was missing before is not a change.
+    Path("old").mkdir()
+    for name in {file, "en.json"}:
+        Path("old", name).write_text(Path(name).read_text(encoding="utf-8"), encoding="utf-8")
+    options = "--changed-from old --fail-on major --sarif o.sarif --model"
+    assert "no unit" in mbr_esd("score", files, options, MODEL).out
+    assert json.loads(Path("o.sarif").read_text(encoding="utf-8"))["runs"][0]["results"] == []
+
+
+def test_versions_of_po_with_other_numbers(mbr_esd: Command) -> None:
+    """A message before others changes their numbers, and not what they are compared by. English needs no English."""
+    Path("old.po").write_text(PO.format("de", "Er ging."), encoding="utf-8")
+    new = PO.format("de", "Er ging.").replace('msgid "He', 'msgid "Go"\nmsgstr ""\n\nmsgid "He')
+    Path("de.po").write_text(new, encoding="utf-8")
+    result = mbr_esd("score de.po --changed-from old.po --fail-on major --model", MODEL)
+    assert "note: de.po: 1 unit without a translation: 1 (line 4)\n" in result.err
+    Path("old.po").write_text("", encoding="utf-8")
+    Path("en.po").write_text(PO.format("en", ""), encoding="utf-8")
+    result = mbr_esd("score en.po --changed-from old.po --fail-on major --model", MODEL)
+    assert "gate passed: en.po: no unit has a translation" in result.err
 
 
 def test_a_review_of_what_changed(mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +165,7 @@ def test_a_review_of_what_changed(mbr_esd: Command, monkeypatch: pytest.MonkeyPa
         "::warning file=fr.json,line=2::missing-key: b (line 3 of en.json) has no translation",
         "::warning file=fr.json,line=2::missing-key: c (line 4 of en.json) has no translation",
     ]
-    assert "| `c` | 3 | | (missing) | |" in " ".join(Path("s.md").read_text(encoding="utf-8").split())
+    assert "| `de.json` | `c` | 3 | missing |" in " ".join(Path("s.md").read_text(encoding="utf-8").split())
 
 
 def test_one_of_several_files_may_have_nothing_to_judge(mbr_esd: Command) -> None:
