@@ -111,7 +111,11 @@ def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: s
         raise OptionError(
             "specify a source file with -s and translations with -t, or a bilingual file such as project.xlf"
         )
+    from mbr_esd_metric.adapters.documents.keys import check_plain
+
     check_distinct(paths, "-t ")
+    for path in (*paths, sources_path):
+        check_plain(path)
     sources = read_segments(sources_path)
     systems = {path: read_beside(path, sources_path, len(sources)) for path in paths}
     documents = [""] * len(sources)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.adapters.documents.keys import BILINGUAL
+from mbr_esd_metric.adapters.documents.reading import _READERS
 from tests.cli.test_score_documents import store
 from tests.helpers.command import Command
 
@@ -78,10 +80,22 @@ def test_several_files_are_marked_in_a_folder(mbr_esd: Command) -> None:
         ("de.json", "de.json has texts in one language; give its source file too: -s SOURCE.json -t de.json"),
         ("-s en.json -t de.json --lp en-fr", "unit a is en-de, not en-fr"),
         ("-s en.json -t de.json --documents d.txt", "--documents d.txt"),
+        ("-s a.csv -t b.csv", "b.csv: .csv files contain sources and translations; use mbr-esd score b.csv"),
+        ("-s a.txt -t b.xlf", "b.xlf: .xlf files contain sources and translations; use mbr-esd score b.xlf"),
+        ("-s a.stringsdict -t b.stringsdict", "b.stringsdict: this format is not supported; convert the file to XLIFF"),
+        ("-s a.txt -t qt.ts", "qt.ts: this format is not supported"),
+        ("-s a.en -t a.ts", "a.ts has 2 lines and a.en has 1"),  # plain text in Tsonga
     ],
 )
 def test_what_cannot_be_done(mbr_esd: Command, words: str, message: str) -> None:
+    Path("qt.ts").write_text('<?xml version="1.0"?>\n<TS/>', encoding="utf-8")
+    Path("a.ts").write_text("Ndzi nkhensile.\nIna.", encoding="utf-8")
+    Path("a.en").write_text("Thank you.", encoding="utf-8")
     assert message in mbr_esd("score", words, "--model", MODEL, status=1).err
+
+
+def test_formats_with_sources_and_translations_are_listed_once() -> None:
+    assert tuple(_READERS) == BILINGUAL
 
 
 PO = 'msgid ""\nmsgstr "Language: {}\\n"\n\nmsgid "He left."\nmsgstr "{}"\n\nmsgid "Stop"\nmsgstr ""\n'
