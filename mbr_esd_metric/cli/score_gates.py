@@ -12,18 +12,14 @@ from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.files.judged import JudgedSegment, span_json
-from mbr_esd_metric.messages import first_of, number_of, printable
+from mbr_esd_metric.messages import first_of, printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents.document import Document
     from mbr_esd_metric.report.findings import Finding
-    from mbr_esd_metric.report.tables import Table, TableRow
 
 #: Tolerance for rounded scores: a score at the limit passes, as equal scores do in `compare`.
 _TOLERANCE = 1e-6
-#: Columns and maximum number of rows of the errors in a summary; a single system, and lines equal to ids, are omitted.
-_SHOWN = ("system", "id", "line", "text", "severity", "category", "correction", "reason")
-_MOST = 50
 #: Maximum number of errors named per segment in a gate's message, and characters shown of each.
 _NAMED, _CHARACTERS = 2, 40
 
@@ -75,7 +71,7 @@ def close_score_gate(
 ) -> int:
     """Write summary and JUnit XML of the systems' scores, and return the exit status. `limits` say what the model can
     decide."""
-    from mbr_esd_metric.report.tables import table_of
+    from mbr_esd_metric.cli.score_tables import score_tables
 
     checks = [check for path, rows in judged.items() for check in _checks(args, path, rows, scores[path], shares)]
     several = len(texts.systems) > 1
@@ -88,10 +84,7 @@ def close_score_gate(
         if not checks:
             nothing = [f"{path}: {one}" for path, one in texts.changed.items()]
             checks = [Check(one, True, one) for one in nothing]
-    rows = [_system_row(path, segments, scores[path]) for path, segments in judged.items()]
-    changed = [changed_table(judged)] if args.changed_from else []
-    tables = [error_table(judged), *changed, missing_table(texts.documents)]
-    shown = [table_of("scores", rows, notes), *(table for table in tables if table.rows)]
+    shown = score_tables(texts.documents, judged, scores, notes, changed=bool(args.changed_from))
     return close_gate(args, "score", shown, checks, warning)
 
 
@@ -203,82 +196,3 @@ def findings_of(documents: Mapping[str, Document], data: Mapping[str, Sequence[J
             message = f"{MISSING_KEY}: {lost.key} ({where}) has no translation"
             found.append(Finding(path, lost.key, "minor", MISSING_KEY, printable(message), Region(lost.line)))
     return sorted(found, key=lambda one: (one.file, one.region.line))
-
-
-def error_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
-    """A Markdown table of the first errors; texts are formatted as code, because they are untrusted."""
-    from mbr_esd_metric.report.tables import Column, table_of
-
-    errors = listed_errors(data)
-    usual = {"system"} if len(data) < 2 else set()
-    usual |= {"line"} if all(error["id"] == str(error["line"]) for error in errors) else set()
-    columns = {title: Column(title, title) for title in _SHOWN if title not in usual}
-    rows = [
-        {column: _as_code(error[key]) for key, column in columns.items() if error.get(key) is not None}
-        for error in errors[:_MOST]
-    ]
-    notes = [f"and {number_of(len(errors) - _MOST, 'error')} more"] if len(errors) > _MOST else []
-    return table_of("errors", rows, notes)
-
-
-def changed_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
-    """A Markdown table of the first changed strings; texts are formatted as code."""
-    rows = [
-        {
-            **{"system": path, "id": one.name, "line": one.place.line, "source": one.segment.source},
-            **{"translation": one.segment.translation, "score": one.score_or_nan},
-        }
-        for path, segments in data.items()
-        for one in segments
-    ]
-    return _strings_table("changed strings", rows, len(data))
-
-
-def missing_table(documents: Mapping[str, Document]) -> Table:
-    """A Markdown table of the first units and keys without a translation."""
-    rows = [
-        {"system": path, "id": one.key, "line": one.line, "problem": one.problem}
-        for path, document in documents.items()
-        for one in document.missing
-    ]
-    return _strings_table("strings without a translation", rows, len(documents))
-
-
-def _strings_table(title: str, strings: Sequence[Mapping[str, Any]], systems: int) -> Table:
-    """A table of the first strings; a single system is omitted."""
-    from mbr_esd_metric.report.tables import Column, table_of
-
-    rows = [
-        {
-            Column(name, name, digits=4): _as_code(value) if isinstance(value, str) and name != "problem" else value
-            for name, value in one.items()
-            if name != "system" or systems > 1
-        }
-        for one in strings[:_MOST]
-    ]
-    notes = [f"and {number_of(len(strings) - _MOST, 'string')} more"] if len(strings) > _MOST else []
-    return table_of(title, rows, notes)
-
-
-def _as_code(value: str | int) -> str | int:
-    """A text as inline code in Markdown; an empty one (a correction that deletes) as a dash."""
-    if isinstance(value, int):
-        return value
-    return f"`{printable(value).replace('`', chr(39))}`" if value else "\N{EM DASH}"
-
-
-def _system_row(path: str, segments: Sequence[JudgedSegment], score: float) -> TableRow:
-    """The row of a system: its score, and counts of its error spans."""
-    from mbr_esd_metric.report.tables import Column
-
-    severities = [span.severity for one in segments for span in one.errors.on("translation")]
-    row: dict[Column, Any] = {
-        Column("system", "system"): path,
-        Column("segments", "segments"): len(segments),
-        Column("score", "score", digits=4): score,
-        Column("major", "major spans"): severities.count("major"),
-        Column("minor", "minor spans"): severities.count("minor"),
-    }
-    if any(one.marks_source for one in segments):
-        row[Column("omissions", "omitted")] = sum(len(one.errors.on("source")) for one in segments)
-    return row
