@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.gates import Check, FailedSegment, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import UNTRANSLATED, Texts
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.files.judged import JudgedSegment, span_json
+from mbr_esd_metric.files.judged import JudgedSegment
 from mbr_esd_metric.messages import first_of, printable
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _marked(one: JudgedSegment, severity: str) -> str | None:
 def _named(span: ErrorSpan, words: str) -> str:
     """The text of an error, and its category."""
     words = words if len(words) <= _CHARACTERS else f"{words[:_CHARACTERS]}…"
-    return f'"{words}"' + (f", {printable(span.category)}" if span.category else "")
+    return f'{span.lost}"{words}"' + (f", {printable(span.category)}" if span.category else "")
 
 
 def check(option: str, name: str, value: float, least: float, wording: str) -> Check:
@@ -159,20 +159,6 @@ def check(option: str, name: str, value: float, least: float, wording: str) -> C
     title = f"{name} {option} {least:g}"
     passed = value >= least - _TOLERANCE
     return Check(title, passed, f"{name}{wording.format(value)}, {'at least' if passed else 'less than'} {least:g}")
-
-
-def listed_errors(data: Mapping[str, Sequence[JudgedSegment]]) -> list[dict[str, Any]]:
-    """Each error with its system, the id and line of its segment, and both texts."""
-    return [
-        {
-            **{"system": printable(path), "id": one.name, "line": one.place.line},
-            **{"source": one.segment.source, "translation": one.segment.translation},
-            **{"side": span.side, **span_json(span, one.words(span))},
-        }
-        for path, rows in data.items()
-        for one in rows
-        for span in one.errors
-    ]
 
 
 def findings_of(documents: Mapping[str, Document], data: Mapping[str, Sequence[JudgedSegment]]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The tables of `score --summary`: scores, errors, changed strings, and strings without a translation."""
+"""The rows of errors of `score`, and the tables of `--summary`: scores, errors, changed and untranslated strings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mbr_esd_metric.adapters.documents.document import Document
-from mbr_esd_metric.cli.score_gates import listed_errors
-from mbr_esd_metric.files.judged import JudgedSegment
+from mbr_esd_metric.files.judged import JudgedSegment, span_json
 from mbr_esd_metric.messages import number_of, printable
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
@@ -31,6 +30,20 @@ def score_tables(
     return [table_of("scores", rows, notes), *(table for table in tables if table.rows)]
 
 
+def listed_errors(data: Mapping[str, Sequence[JudgedSegment]]) -> list[dict[str, Any]]:
+    """Each error with its system, the id and line of its segment, and both texts."""
+    return [
+        {
+            **{"system": printable(path), "id": one.name, "line": one.place.line},
+            **{"source": one.segment.source, "translation": one.segment.translation},
+            **{"side": span.side, "lost": span.lost, **span_json(span, one.words(span))},
+        }
+        for path, rows in data.items()
+        for one in rows
+        for span in one.errors
+    ]
+
+
 def _error_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
     """A Markdown table of the first errors; texts are formatted as code, because they are untrusted."""
     errors = listed_errors(data)
@@ -38,7 +51,11 @@ def _error_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
     usual |= {"line"} if all(error["id"] == str(error["line"]) for error in errors) else set()
     columns = {title: Column(title, title) for title in _SHOWN if title not in usual}
     rows = [
-        {column: _as_code(error[key]) for key, column in columns.items() if error.get(key) is not None}
+        {
+            column: f"{error['lost']}{_as_code(error[key])}" if key == "text" else _as_code(error[key])
+            for key, column in columns.items()
+            if error.get(key) is not None
+        }
         for error in errors[:_MOST]
     ]
     notes = [f"and {number_of(len(errors) - _MOST, 'error')} more"] if len(errors) > _MOST else []

@@ -207,3 +207,51 @@ def test_each_file_has_its_languages(mbr_esd: Command) -> None:
     Path("de.json").rename("translation.json")
     message = mbr_esd("score -s source.json -t translation.json --model", MODEL, status=1).err
     assert "translation.json does not specify the languages of all units; specify them with --lp" in message
+
+
+def test_what_is_missing_is_said_to_be(mbr_esd: Command) -> None:
+    """A lost placeholder or tag stands in no translation: in the gate, the summary and comments."""
+    for folder, text in (("values", "Press <b>OK</b>, %1$s"), ("values-de", "Drücken Sie OK")):
+        Path(folder).mkdir()
+        Path(folder, "strings.xml").write_text(f'<resources>\n<string name="a">{text}</string>\n</resources>', "utf-8")
+    options = "--fail-on major --summary s.md -o o.xml --only_system --quiet --model mbr-esd-checks"
+    result = mbr_esd("score -s values/strings.xml -t values-de/strings.xml", options, status=3)
+    assert 'line 2 (major missing from the translation: "<b>", check/tag, major missing from' in result.err
+    summary, marked = Path("s.md").read_text(encoding="utf-8"), Path("o.xml").read_text(encoding="utf-8")
+    assert "missing from the translation: `%1$s` |" in " ".join(summary.split())
+    assert '<!-- mbr-esd: major, check/tag, confidence 1.00: missing from the translation: "</b>" -->' in marked
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "texts", "found"),
+    [
+        ("Press <b>OK</b>", "<b>OK</b>", ("Press <b>OK</b>", "<b>OK</b>"), []),
+        (
+            'See <a href="https://a.org/x">this\\n</a>',
+            '<a href="https://b.org/x">Das</a>',
+            ('See <a href="https://a.org/x">this\n</a>', '<a href="https://b.org/x">Das</a>'),
+            ["https://b.org/x"],
+        ),
+        ("<xliff:g id='n'>%d</xliff:g> <!-- <b> --> x", "%d x", ("%d x", "%d x"), []),
+        ("A \\&lt;i&gt; <i>  \\'b\\'</i><br/>", "<i>B</i>", ("A <i> <i> 'b'</i><br/>", "<i>B</i>"), None),
+    ],
+)
+def test_tags_of_android(
+    mbr_esd: Command, source: str, translation: str, texts: tuple[str, str], found: list[str] | None
+) -> None:
+    """They are part of the text, as in CDATA, and words have their places in the file."""
+    head = '<resources xmlns:xliff="urn:x">\n'
+    for folder, text in (("values", source), ("values-de", translation)):
+        Path(folder).mkdir()
+        Path(folder, "strings.xml").write_text(f'{head}<string name="a">{text}</string>\n</resources>', "utf-16")
+    mbr_esd(
+        "score -s values/strings.xml -t values-de/strings.xml --model mbr-esd-checks --to_json o.json --sarif o.sarif"
+    )
+    [row] = json.loads(Path("o.json").read_text(encoding="utf-8"))["values-de/strings.xml"]
+    assert (row["src"], row["mt"]) == texts
+    if found is not None:
+        assert [one["text"] for one in row["errors"]] == found
+        [run] = json.loads(Path("o.sarif").read_text(encoding="utf-8"))["runs"]
+        line = f'<string name="a">{translation}</string>'
+        places = [one["locations"][0]["physicalLocation"]["region"] for one in run["results"]]
+        assert [line[one["startColumn"] - 1 : one["endColumn"] - 1] for one in places] == found

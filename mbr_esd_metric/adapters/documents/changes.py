@@ -71,7 +71,10 @@ def _from_git(revision: str, paths: Iterable[Path], folder: Path) -> dict[Path, 
     found: dict[Path, Path | None] = {}
     places = {path: path.absolute() for path in paths}
     for parent in {place.parent for place in places.values()}:
-        _git(parent, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        try:
+            _git(parent, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        except InputError as error:
+            raise InputError(f"--changed-from {GIT}{revision}: {error}") from None
     for path, place in places.items():
         found[path] = None
         if _git(place.parent, "ls-tree", "--name-only", revision, place.name):

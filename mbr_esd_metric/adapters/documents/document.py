@@ -198,4 +198,4 @@ def issue_comment(span: ErrorSpan, words: str) -> str:
     confidence = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
     correction = "" if span.correction is None else f' -> "{span.correction}"'
     reason = f" ({span.reason})" if span.reason else ""
-    return printable(f'{kind}{confidence}: "{words}"{correction}{reason}')
+    return printable(f'{kind}{confidence}: {span.lost}"{words}"{correction}{reason}')
