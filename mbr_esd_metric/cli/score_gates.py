@@ -84,7 +84,7 @@ def close_score_gate(
         if not checks:
             nothing = [f"{path}: {one}" for path, one in texts.changed.items()]
             checks = [Check(one, True, one) for one in nothing]
-    shown = score_tables(texts.documents, judged, scores, notes, changed=bool(args.changed_from))
+    shown = score_tables(texts.documents, judged, scores, notes, bool(args.changed_from))
     return close_gate(args, "score", shown, checks, warning)
 
 

@@ -13,15 +13,12 @@ from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 #: Columns and maximum number of rows of the errors in a summary; a single system, and lines equal to ids, are omitted.
 _SHOWN = ("system", "id", "line", "text", "severity", "category", "correction", "reason")
 _MOST = 50
+#: File -> its judged segments.
+_Judged = Mapping[str, Sequence[JudgedSegment]]
 
 
 def score_tables(
-    documents: Mapping[str, Document],
-    data: Mapping[str, Sequence[JudgedSegment]],
-    scores: Mapping[str, float],
-    notes: Sequence[str],
-    *,
-    changed: bool,
+    documents: Mapping[str, Document], data: _Judged, scores: Mapping[str, float], notes: Sequence[str], changed: bool
 ) -> list[Table]:
     """The tables of a run, those with strings only if they have rows; the notes are about the scores. `changed` adds
     the changed strings."""
@@ -30,7 +27,7 @@ def score_tables(
     return [table_of("scores", rows, notes), *(table for table in tables if table.rows)]
 
 
-def listed_errors(data: Mapping[str, Sequence[JudgedSegment]]) -> list[dict[str, Any]]:
+def listed_errors(data: _Judged) -> list[dict[str, Any]]:
     """Each error with its system, the id and line of its segment, and both texts."""
     return [
         {
@@ -44,7 +41,7 @@ def listed_errors(data: Mapping[str, Sequence[JudgedSegment]]) -> list[dict[str,
     ]
 
 
-def _error_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
+def _error_table(data: _Judged) -> Table:
     """A Markdown table of the first errors; texts are formatted as code, because they are untrusted."""
     errors = listed_errors(data)
     usual = {"system"} if len(data) < 2 else set()
@@ -62,7 +59,7 @@ def _error_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
     return table_of("errors", rows, notes)
 
 
-def _changed_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
+def _changed_table(data: _Judged) -> Table:
     """A Markdown table of the first changed strings; texts are formatted as code."""
     rows = [
         {

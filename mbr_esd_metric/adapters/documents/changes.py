@@ -71,10 +71,7 @@ def _from_git(revision: str, paths: Iterable[Path], folder: Path) -> dict[Path, 
     found: dict[Path, Path | None] = {}
     places = {path: path.absolute() for path in paths}
     for parent in {place.parent for place in places.values()}:
-        try:
-            _git(parent, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        except InputError as error:
-            raise InputError(f"--changed-from {GIT}{revision}: {error}") from None
+        _git(parent, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     for path, place in places.items():
         found[path] = None
         if _git(place.parent, "ls-tree", "--name-only", revision, place.name):
@@ -91,7 +88,10 @@ def _git(folder: Path, *words: str) -> bytes:
     except FileNotFoundError:
         raise InputError("--changed-from git:REF needs git; install it, or give an older file") from None
     if done.returncode:
-        why = done.stderr.decode(errors="replace").strip().partition("\n")[0] or "unknown revision"
+        why = (
+            done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            or f"unknown revision {words[-1].partition('^')[0]}"
+        )
         raise InputError(f"git {words[0]} in {folder}: {why}; give a revision that `git rev-parse` knows there")
     return done.stdout
 
