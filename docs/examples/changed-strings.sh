@@ -1,7 +1,7 @@
 # Checks the changed strings, and annotates their errors. Every line of FILES is a set of files, as arguments of `mbr-esd score`,
-# with wildcards; BASE is the revision to compare with, MODEL the model, GATE the options that can make the run fail.
+# with wildcards, which must match; BASE is the revision to compare with, MODEL the model, GATE the options that can make the run fail.
 set -euo pipefail
-shopt -s globstar nullglob
+shopt -s globstar failglob
 base=$(git rev-parse --quiet --verify "$BASE^{commit}") || {
     git fetch --quiet --depth=1 origin "$BASE"
     base=$(git rev-parse FETCH_HEAD)

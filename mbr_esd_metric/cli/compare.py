@@ -15,9 +15,9 @@ from mbr_esd_metric.cli.gates import Check, FailedSegment, add_gate, check_gate,
 from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.signature import Comparability, Settings, comparability
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, unknown
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.judged import Place
-from mbr_esd_metric.files.paths import NamedPath, check_distinct, system_names
+from mbr_esd_metric.files.paths import NamedPath, check_distinct, chosen_system, system_names
 from mbr_esd_metric.messages import first_of, number_of, printable
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
@@ -72,10 +72,7 @@ def run(args: argparse.Namespace) -> int:
     check_distinct([str(file.path) for file in files])
     systems = _systems(files)
     if args.systems:
-        for name in args.systems:
-            if name not in systems:
-                raise unknown("system", name, systems)
-        systems = {name: systems[name] for name in args.systems}
+        systems = {name: systems[name] for name in (chosen_system(one, systems) for one in args.systems)}
     sampled = any(one.score.variance for system in systems.values() for one in system.values())
     tables = [_means(systems, sampled)]
     tables += [table for table in (_pairs(systems, sampled), _drops(systems)) if table.rows]

@@ -19,7 +19,6 @@ from mbr_esd_metric.cli.score_gates import (
     close_score_gate,
     findings_of,
     has_gate,
-    listed_errors,
 )
 from mbr_esd_metric.cli.score_inputs import Texts, is_folder, read_beside, read_texts
 from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, print_estimates
@@ -28,6 +27,7 @@ from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import OptionError, no_effect_error
 from mbr_esd_metric.files.judged import JudgedSegment, write_judged
 from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.generation.engine import NO_MODEL
 from mbr_esd_metric.log import logger
 from mbr_esd_metric.messages import first_of, number_of, printable
 from mbr_esd_metric.metric.card import with_pair
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
         return _show(args, texts, dict.fromkeys(texts.systems, ()))
     if texts.documents and card.lp is None and card.names_languages:
         texts = texts.with_languages()
-    if args.lp and not card.names_languages:
+    if args.lp and not card.names_languages and card.engine != NO_MODEL:
         logger.info(
             f"note: {card.name} does not use the language pair; --lp {args.lp} only affects checks and sentence "
             "splitting"
@@ -291,6 +291,7 @@ def write_errors_of(
     """Write the CSV of errors, and copies of translators' files with the errors marked; returns messages about them."""
     if table:
         from mbr_esd_metric.adapters.documents.table import write_errors
+        from mbr_esd_metric.cli.score_tables import listed_errors
 
         write_errors(table, listed_errors(data))
     if not texts.documents or not output:

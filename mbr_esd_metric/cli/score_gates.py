@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.gates import Check, FailedSegment, check_gate, close_gate
-from mbr_esd_metric.cli.score_inputs import Texts
+from mbr_esd_metric.cli.score_inputs import UNTRANSLATED, Texts
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.files.judged import JudgedSegment, span_json
-from mbr_esd_metric.messages import first_of, number_of, printable
+from mbr_esd_metric.files.judged import JudgedSegment
+from mbr_esd_metric.messages import first_of, printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents.document import Document
     from mbr_esd_metric.report.findings import Finding
-    from mbr_esd_metric.report.tables import Table, TableRow
 
 #: Tolerance for rounded scores: a score at the limit passes, as equal scores do in `compare`.
 _TOLERANCE = 1e-6
-#: Columns and maximum number of rows of the errors in a summary; a single system, and lines equal to ids, are omitted.
-_SHOWN = ("system", "id", "line", "text", "severity", "category", "correction", "reason")
-_MOST = 50
 #: Maximum number of errors named per segment in a gate's message, and characters shown of each.
 _NAMED, _CHARACTERS = 2, 40
 
@@ -75,19 +71,20 @@ def close_score_gate(
 ) -> int:
     """Write summary and JUnit XML of the systems' scores, and return the exit status. `limits` say what the model can
     decide."""
-    from mbr_esd_metric.report.tables import table_of
+    from mbr_esd_metric.cli.score_tables import score_tables
 
     checks = [check for path, rows in judged.items() for check in _checks(args, path, rows, scores[path], shares)]
     several = len(texts.systems) > 1
     notes = [f"{path}: {one}" if several else one for path, one in texts.changed.items()]
     if checks:
         notes += limits
-    elif not judged and has_gate(args):
-        nothing = [f"{path}: {one}" for path, one in texts.changed.items()]
-        checks = [Check(one, True, one) for one in nothing]
-    rows = [_system_row(path, segments, scores[path]) for path, segments in judged.items()]
-    tables = [error_table(judged), *([changed_table(texts.documents, judged)] if args.changed_from else [])]
-    shown = [table_of("scores", rows, notes), *(table for table in tables if table.rows)]
+    if has_gate(args):
+        failed = [f"{path}: {UNTRANSLATED}" for path, one in texts.documents.items() if one.is_untranslated]
+        checks += [Check(one, False, one) for one in failed]
+        if not checks:
+            nothing = [f"{path}: {one}" for path, one in texts.changed.items()]
+            checks = [Check(one, True, one) for one in nothing]
+    shown = score_tables(texts.documents, judged, scores, notes, bool(args.changed_from))
     return close_gate(args, "score", shown, checks, warning)
 
 
@@ -154,7 +151,7 @@ def _marked(one: JudgedSegment, severity: str) -> str | None:
 def _named(span: ErrorSpan, words: str) -> str:
     """The text of an error, and its category."""
     words = words if len(words) <= _CHARACTERS else f"{words[:_CHARACTERS]}…"
-    return f'"{words}"' + (f", {printable(span.category)}" if span.category else "")
+    return f'{span.lost}"{words}"' + (f", {printable(span.category)}" if span.category else "")
 
 
 def check(option: str, name: str, value: float, least: float, wording: str) -> Check:
@@ -162,20 +159,6 @@ def check(option: str, name: str, value: float, least: float, wording: str) -> C
     title = f"{name} {option} {least:g}"
     passed = value >= least - _TOLERANCE
     return Check(title, passed, f"{name}{wording.format(value)}, {'at least' if passed else 'less than'} {least:g}")
-
-
-def listed_errors(data: Mapping[str, Sequence[JudgedSegment]]) -> list[dict[str, Any]]:
-    """Each error with its system, the id and line of its segment, and both texts."""
-    return [
-        {
-            **{"system": printable(path), "id": one.name, "line": one.place.line},
-            **{"source": one.segment.source, "translation": one.segment.translation},
-            **{"side": span.side, **span_json(span, one.words(span))},
-        }
-        for path, rows in data.items()
-        for one in rows
-        for span in one.errors
-    ]
 
 
 def findings_of(documents: Mapping[str, Document], data: Mapping[str, Sequence[JudgedSegment]]) -> list[Finding]:
@@ -199,72 +182,3 @@ def findings_of(documents: Mapping[str, Document], data: Mapping[str, Sequence[J
             message = f"{MISSING_KEY}: {lost.key} ({where}) has no translation"
             found.append(Finding(path, lost.key, "minor", MISSING_KEY, printable(message), Region(lost.line)))
     return sorted(found, key=lambda one: (one.file, one.region.line))
-
-
-def error_table(data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
-    """A Markdown table of the first errors; texts are formatted as code, because they are untrusted."""
-    from mbr_esd_metric.report.tables import Column, table_of
-
-    errors = listed_errors(data)
-    usual = {"system"} if len(data) < 2 else set()
-    usual |= {"line"} if all(error["id"] == str(error["line"]) for error in errors) else set()
-    columns = {title: Column(title, title) for title in _SHOWN if title not in usual}
-    rows = [
-        {column: _as_code(error[key]) for key, column in columns.items() if error.get(key) is not None}
-        for error in errors[:_MOST]
-    ]
-    notes = [f"and {number_of(len(errors) - _MOST, 'error')} more"] if len(errors) > _MOST else []
-    return table_of("errors", rows, notes)
-
-
-def changed_table(documents: Mapping[str, Document], data: Mapping[str, Sequence[JudgedSegment]]) -> Table:
-    """A Markdown table of the first changed strings and missing keys; texts are formatted as code."""
-    from mbr_esd_metric.report.tables import Column, table_of
-
-    def row(path: str, name: str, line: int | None, *others: Any) -> TableRow:
-        titles = ("system", "id", "line", "source", "translation", "score")
-        values = (_as_code(path), _as_code(name), line, *others)
-        usual = {"system"} if len(data) + len(documents) < 3 else set[str]()
-        columns = (Column(title, title, digits=4) for title in titles)
-        return {one: value for one, value in zip(columns, values, strict=True) if one.title not in usual}
-
-    rows = [
-        row(
-            path,
-            one.name,
-            one.place.line,
-            _as_code(one.segment.source),
-            _as_code(one.segment.translation),
-            one.score_or_nan,
-        )
-        for path, segments in data.items()
-        for one in segments
-    ]
-    missing = [(path, one) for path, document in documents.items() for one in document.missing]
-    rows += [row(path, one.key, one.line, None, f"({one.problem})", None) for path, one in missing]
-    notes = [f"and {number_of(len(rows) - _MOST, 'string')} more"] if len(rows) > _MOST else []
-    return table_of("changed strings", rows[:_MOST], notes)
-
-
-def _as_code(value: str | int) -> str | int:
-    """A text as inline code in Markdown; an empty one (a correction that deletes) as a dash."""
-    if isinstance(value, int):
-        return value
-    return f"`{printable(value).replace('`', chr(39))}`" if value else "\N{EM DASH}"
-
-
-def _system_row(path: str, segments: Sequence[JudgedSegment], score: float) -> TableRow:
-    """The row of a system: its score, and counts of its error spans."""
-    from mbr_esd_metric.report.tables import Column
-
-    severities = [span.severity for one in segments for span in one.errors.on("translation")]
-    row: dict[Column, Any] = {
-        Column("system", "system"): path,
-        Column("segments", "segments"): len(segments),
-        Column("score", "score", digits=4): score,
-        Column("major", "major spans"): severities.count("major"),
-        Column("minor", "minor spans"): severities.count("minor"),
-    }
-    if any(one.marks_source for one in segments):
-        row[Column("omissions", "omitted")] = sum(len(one.errors.on("source")) for one in segments)
-    return row

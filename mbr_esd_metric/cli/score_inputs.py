@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Number of units whose sources are used to identify the language of a document.
 _ENOUGH = 200
 #: Message for a file without a translation.
-NOTHING = "no unit has a translation, so there is nothing to score"
+UNTRANSLATED = "no unit has a translation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,11 @@ def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: s
         raise OptionError(
             "specify a source file with -s and translations with -t, or a bilingual file such as project.xlf"
         )
+    from mbr_esd_metric.adapters.documents.keys import check_plain
+
     check_distinct(paths, "-t ")
+    for path in (*paths, sources_path):
+        check_plain(path)
     sources = read_segments(sources_path)
     systems = {path: read_beside(path, sources_path, len(sources)) for path in paths}
     documents = [""] * len(sources)
@@ -161,7 +165,8 @@ def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], l
     if args.changed_from:
         judged = _changed(args, documents, lp)
         changed = {path: _differ(args, len(documents[path].units), len(one.units)) for path, one in judged.items()}
-    changed |= {path: NOTHING for path, one in documents.items() if not one.units}
+    nothing = f"{UNTRANSLATED}, so there is nothing to score"
+    changed |= {path: nothing for path, one in documents.items() if not one.units}
     for path, document in judged.items():
         for note in (_left_out(document), *_unpaired(document), *document.notes):
             if note:
@@ -221,17 +226,22 @@ def is_folder(output: str) -> bool:
 
 
 def _unpaired(document: Document) -> Iterator[str]:
-    """Notes on keys that only one of the two files has."""
+    """Notes on units without a translation, and on keys that only one of the two files has."""
     named = [f"{one.key} (line {one.source_line})" for one in document.missing if one.problem == "missing"]
     if named:
         yield f"{number_of(len(named), 'key')} of {document.source_path} missing: {first_of(named)}"
+    empty = [f"{one.key} (line {one.line})" for one in document.missing if one.problem == "empty"]
+    if empty:
+        yield f"{number_of(len(empty), 'unit')} without a translation: {first_of(empty)}"
     if document.obsolete:
         yield f"{number_of(len(document.obsolete), 'key')} obsolete: {first_of(document.obsolete)}"
 
 
 def _left_out(document: Document) -> str:
     """A line with the number of skipped units and the reasons; "" if there are none."""
-    left_out = {**dict.fromkeys(document.empty, "without source or translation"), **document.unready, **document.others}
+    missing = {one.key for one in document.missing}
+    empty = [one for one in document.empty if one not in missing]
+    left_out = {**dict.fromkeys(empty, "without source or translation"), **document.unready, **document.others}
     if not left_out:
         return ""
     each = ", ".join(f"{count} {reason}" for reason, count in Counter(left_out.values()).items())

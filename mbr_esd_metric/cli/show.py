@@ -19,7 +19,7 @@ from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, OptionError, unknown
-from mbr_esd_metric.files.paths import check_output
+from mbr_esd_metric.files.paths import check_output, chosen_system
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.messages import number_of, printable
 
@@ -58,9 +58,8 @@ def run(args: argparse.Namespace) -> int:
     rows = list(range(len(table.rows)))
     systems = {text.system for text in table.rows}
     if args.system is not None:
-        if args.system not in systems:
-            raise unknown("system", args.system, systems)
-        rows = [row for row in rows if table.rows[row].system == args.system]
+        system = chosen_system(args.system, systems)
+        rows = [row for row in rows if table.rows[row].system == system]
     if args.id:
         rows = [row for row in rows if table.rows[row].label in args.id]
         if not rows:

@@ -133,6 +133,11 @@ class ErrorSpan:
         """The characters of the span in the text of its side."""
         return (translation if self.side == "translation" else source)[self.start : self.end]
 
+    @property
+    def lost(self) -> str:
+        """What messages say before the characters of a source-side span; "" for the translation."""
+        return "missing from the translation: " if self.side == "source" else ""
+
 
 _ATTRIBUTES = tuple(ErrorSpan.__dataclass_fields__)
 

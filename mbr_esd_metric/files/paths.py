@@ -6,12 +6,12 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, unknown
 
 #: Maximum length of a file name in bytes on common file systems, minus the extension of unfinished files (".part").
 _LONGEST_NAME = 240
@@ -106,6 +106,14 @@ def name_of(path: str | Path) -> str:
     while (shorter := _KINDS.sub("", name)) != name:
         name = shorter
     return name
+
+
+def chosen_system(name: str, systems: Collection[str]) -> str:
+    """The system of this name, or else of the name of this file. Raises `OptionError` if there is none."""
+    found = next((one for one in (name, name_of(name)) if one in systems), None)
+    if found is None:
+        raise unknown("system", name, systems)
+    return found
 
 
 def short_names(paths: Iterable[str | Path]) -> list[str]:

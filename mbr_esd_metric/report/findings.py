@@ -57,10 +57,9 @@ class Finding:
 def error_finding(file: str, key: str, region: Region, span: ErrorSpan, words: str) -> Finding:
     """The finding for an error with its words: severity, category, and its correction and reason if it has them."""
     category = (span.category and printable(span.category)) or "error"
-    lost = "missing from the translation: " if span.side == "source" else ""
     correction = "" if span.correction is None else f' -> "{span.correction}"'
     reason = f" ({span.reason})" if span.reason else ""
-    message = f'{span.severity}, {category}: {lost}"{words}"{correction}{reason} [{key}]'
+    message = f'{span.severity}, {category}: {span.lost}"{words}"{correction}{reason} [{key}]'
     return Finding(file, key, span.severity, category, printable(message), region)
 
 

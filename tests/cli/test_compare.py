@@ -103,7 +103,7 @@ def test_two_systems_of_a_file_are_chosen(files: None, mbr_esd: Command) -> None
     mbr_esd("decide all.jsonl -o decided.jsonl --quiet")
     for file in ("all.jsonl", "decided.jsonl"):
         assert "choose them with --systems" in mbr_esd("compare", file, "--fail-if-worse", status=1).err
-        mbr_esd("compare", file, "--systems old same --fail-if-worse")
+        mbr_esd("compare", file, "--systems old.txt same --fail-if-worse")  # as `score` prints it
         message = mbr_esd("compare", file, "--systems old new --fail-if-worse", status=3).err
         assert "gate failed: new is worse than old by 0.1600" in message
     output = mbr_esd("compare all.jsonl --systems new old --table json").out

@@ -121,6 +121,8 @@ def test_a_gate_reports_translations_in_another_language(mbr_esd: Command) -> No
     warning = "data warnings: in another language: 1 (line 1 of mt.txt)"
     assert warning in run.err
     assert "mbr-esd-demo does not use the language pair; --lp en-de only affects checks" in run.err
+    run = mbr_esd("score -s src.txt -t mt.txt --model mbr-esd-checks --lp en-de")
+    assert "does not use the language pair" not in run.err
     assert written()[0]["data_warning"] == "in another language"
     for report in ("out.md", "out.xml"):
         assert warning in Path(report).read_text(encoding="utf-8")

@@ -46,7 +46,7 @@ def test_a_file_comes_back_with_its_errors(mbr_esd: Command) -> None:
         "project.xlf\tscore: 0.9000",
         "checked.xlf: 1 error marked",
     ]
-    assert "note: project.xlf: 1 unit skipped (1 without source or translation), such as o/c" in result.err
+    assert "note: project.xlf: 1 unit without a translation: o/c (line 4)" in result.err
     checked = Path("checked.xlf").read_text(encoding="utf-8")
     assert '<g id="1"><mrk mid="mbr-esd-1" mtype="x-its" its:locQualityIssueType="mistranslation"' in checked
     (row,) = rows_of("e.csv")
@@ -75,10 +75,10 @@ def test_limits_of_the_model_are_said_once(mbr_esd: Command) -> None:
     ("old", "new", "words", "message", "printed"),
     [
         # no terminal obeys a unit's name
-        ('id="c"', 'id="&#x9b;31m"', "", "such as o/\ufffd31m", "0.9000"),
+        ('id="c"', 'id="&#x9b;31m"', "", "translation: o/\ufffd31m (line 4)", "0.9000"),
         # units that are not ready are counted
-        ("<target>Er", '<target state="new">Er', "", '(1 without source or translation, 1 state="new")', "0.8000"),
-        ("<target>Er", '<target state="new">Er', "--all", "1 unit skipped", "0.9000"),
+        ("<target>Er", '<target state="new">Er', "", '1 unit skipped (1 state="new")', "0.8000"),
+        ("<target>Er", '<target state="new">Er', "--all", "1 unit without a translation", "0.9000"),
         # codes that differ are a data warning
         ("bank", "bank", "", "with other tags: 1 (unit o/a of project.xlf)", "0.9000"),
         ("bank", '<g id="1">bank</g>', "", "", "0.9000"),

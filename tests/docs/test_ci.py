@@ -130,6 +130,15 @@ def test_three_commits(repository: Repository) -> None:
     assert repository.judge(SETS)[0] == []
 
 
+def test_wildcards_must_match(repository: Repository) -> None:
+    """A mistyped path leaves no check green."""
+    repository.commit(**FILES)
+    step = f"bash {ROOT}/docs/examples/changed-strings.sh"
+    for files in ("po/*.po", "-s nope.json -t nope/*.json"):
+        err = repository.bash(step, 1, FILES=files, BASE="HEAD", MODEL="mbr-esd-checks", GATE="")
+        assert f"no match: {files.split()[-1]}" in err
+
+
 def test_the_action_installs_itself_and_has_a_default_for_all_but_the_files() -> None:
     setup, install, judge = ACTION["runs"]["steps"]
     assert setup["uses"].startswith("actions/setup-python@")

@@ -88,7 +88,10 @@ def _git(folder: Path, *words: str) -> bytes:
     except FileNotFoundError:
         raise InputError("--changed-from git:REF needs git; install it, or give an older file") from None
     if done.returncode:
-        why = done.stderr.decode(errors="replace").strip().partition("\n")[0] or "unknown revision"
+        why = (
+            done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            or f"unknown revision {words[-1].partition('^')[0]}"
+        )
         raise InputError(f"git {words[0]} in {folder}: {why}; give a revision that `git rev-parse` knows there")
     return done.stdout
 
@@ -97,7 +100,7 @@ def changed_from(
     document: Document, older: Mapping[Path, Path | None], selection: Selection = READY, name: str = ""
 ) -> Document:
     """The document with only the units whose texts or inline codes differ from the units of the same names in its older
-    version, or that were not ready there. Keys that were already missing are not reported again.
+    version, or that were not ready there. Translations that were already missing are not reported again.
 
     Args:
         older: result of `older_files`; an older file may be empty.
@@ -117,8 +120,8 @@ def changed_from(
     elif old is not None and all(before for _, before in contents):
         earlier = _read(document, old, None if source is None else older[source], selection)
         known = {_compared(unit) for unit in earlier.units}
-        known_missing = {(one.key, one.problem) for one in earlier.missing}
-        missing = tuple(one for one in missing if (one.key, one.problem) not in known_missing)
+        known_missing = {one.identity for one in earlier.missing}
+        missing = tuple(one for one in missing if one.identity not in known_missing)
         obsolete = tuple(one for one in obsolete if one not in earlier.obsolete)
     chosen = document.only([_compared(unit) not in known for unit in document.units], f"unchanged since {name or old}")
     return replace(chosen, missing=missing, obsolete=obsolete)

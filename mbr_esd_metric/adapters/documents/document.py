@@ -53,17 +53,26 @@ READY = Selection()
 
 
 class MissingKey(NamedTuple):
-    """A key of a source file that is missing or empty in the translation.
+    """A unit with a source, but without a translation.
 
     Attributes:
-        line: the line in the translation, from 1: that of the key, or of the key after which it belongs.
+        key: its id in the file.
+        line: the line in the translation, from 1: that of the unit, or of the key after which it belongs.
         source_line: the line in the source file; 0 if the translation has the key.
+        problem: "missing" if only the source file has the key, otherwise "empty".
+        source: its source text if the id may be only a number, for comparing versions of a file; otherwise "".
     """
 
     key: str
     line: int
-    source_line: int
-    problem: str = "missing"
+    source_line: int = 0
+    problem: str = "empty"
+    source: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Equal in two versions of a file."""
+        return self.source or self.key, self.problem
 
 
 class Names(Counter[str]):
@@ -93,12 +102,12 @@ class Document:
 
     Attributes:
         mark: writes the file atomically with the errors of each unit; units with None are unchanged.
-        empty: ids of untranslated units.
+        empty: ids of the skipped units without source or translation.
         unready: unit -> the reason why the file marks it as not ready, such as 'state="new"'.
         others: unit -> another reason why this run skips it.
         notes: notes for the user about the file.
-        missing: for a pair of key-value files, the keys without a translation.
-        obsolete: keys that the source file lacks.
+        missing: the units and keys without a translation.
+        obsolete: for a pair of key-value files, the keys that the source file lacks.
         source_path: the source file of such a pair.
         is_markable: whether errors can be written in this format.
     """
@@ -114,6 +123,11 @@ class Document:
     obsolete: tuple[str, ...] = ()
     source_path: Path | None = None
     is_markable: bool = True
+
+    @property
+    def is_untranslated(self) -> bool:
+        """Whether no unit has a translation, although the source has texts."""
+        return bool(self.missing) and not self.others and not any(one.segment.translation for one in self.units)
 
     def only(self, chosen: Sequence[bool], why: str) -> Document:
         """The document with some of its units; `mark` does not change the others."""
@@ -184,4 +198,4 @@ def issue_comment(span: ErrorSpan, words: str) -> str:
     confidence = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
     correction = "" if span.correction is None else f' -> "{span.correction}"'
     reason = f" ({span.reason})" if span.reason else ""
-    return printable(f'{kind}{confidence}: "{words}"{correction}{reason}')
+    return printable(f'{kind}{confidence}: {span.lost}"{words}"{correction}{reason}')

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 from xml.parsers import expat
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
+from mbr_esd_metric.adapters.documents.document import Checked, Document, MissingKey, Names, TranslationUnit
 from mbr_esd_metric.core.annotation import SIDES, ErrorSpan
 from mbr_esd_metric.core.segment import Context, InlineCode, Segment
 from mbr_esd_metric.errors import InputError
@@ -41,6 +41,8 @@ _PLACEHOLDER = re.compile(r"[%$#@{][^\\<>]*")
 _CHARACTER = re.compile(r"""<mq:ch val=(["'])(.+?)\1\s*/>""", re.DOTALL)
 #: A tracked deletion of Trados: deleted text.
 _DELETED = re.compile("x-sdl-(?:feedback-)?deleted")
+#: Reasons of units that need no translation.
+_FIXED = ("translate=", "locked=")
 #: Maximum nesting depth: closing an element takes time proportional to the depth.
 _DEEPEST = 200
 _ITS = "http://www.w3.org/2005/11/its"
@@ -366,11 +368,14 @@ def document_of(
     contents: list[tuple[Content, Content]] = []
     empty: list[str] = []
     unready: dict[str, str] = {}
+    missing: list[MissingKey] = []
     names = Names()
     for number, (id_, source, target, languages, document, why) in enumerate(units, 1):
         name = names.unique(id_ or str(number))
         if source is None or target is None or not source.has_words or not target.has_words:
             empty.append(name)
+            if source is not None and source.has_words and not (why or "").startswith(_FIXED):
+                missing.append(MissingKey(name, (target or source).line, source=f"{id_}|{source.text}"))
         elif why is not None and not every:
             unready[name] = why
         else:
@@ -401,7 +406,7 @@ def document_of(
                 at = stop
             out.write(xml.data[at:])
 
-    return Document(xml.path, tuple(judged), write, tuple(empty), unready)
+    return Document(xml.path, tuple(judged), write, tuple(empty), unready, missing=tuple(missing))
 
 
 def declaration(xml: XmlFile) -> tuple[str, tuple[int, str] | None]:

@@ -20,15 +20,18 @@ from mbr_esd_metric.adapters.documents.document import (
     READY,
     Checked,
     Document,
+    MissingKey,
     Names,
     Selection,
     TranslationUnit,
     issue_comment,
 )
+from mbr_esd_metric.adapters.documents.keys.file_language import language_of
 from mbr_esd_metric.checks.templates import Templates
 from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import read_bytes, whole_file
+from mbr_esd_metric.prompting.languages import language_code, text_language
 
 #: Prefix of our comments, optionally followed by the number of the plural form.
 _COMMENT = "# mbr-esd: "
@@ -40,6 +43,8 @@ _ESCAPE = re.compile(r"((?:\\x[0-9A-Fa-f]{1,2}|\\[0-7]{1,3})+)|\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 #: Numbers for testing plural rules, which depend on the last two digits, and on millions.
 _NUMBERS = (*range(1001), 10**6)
+#: Number of messages used to identify the source language.
+_ENOUGH = 200
 #: The first line of a message, the text of its comments after `_COMMENT`, and its segment.
 _Place = tuple[int, str, Segment]
 
@@ -62,6 +67,7 @@ def read_po(path: Path, selection: Selection = READY) -> Document:
     languages = (header.get("x-source-language", ""), header.get("language", ""))
     forms_of = plural_forms(header.get("plural-forms", ""))
     units, places, empty, unready, names, notes = list[TranslationUnit](), list[_Place](), [], {}, Names(), set()
+    missing: list[MissingKey] = []
     for number, message in enumerate(messages, 1):
         context, plural = message.texts.get("msgctxt", ""), message.texts.get("msgid_plural")
         name = names.unique(context or str(number))
@@ -71,6 +77,7 @@ def read_po(path: Path, selection: Selection = READY) -> Document:
             unit_name = name if plural is None else f"{name}[{form}]"
             if not target.strip():
                 empty.append(unit_name)
+                missing.append(MissingKey(unit_name, message.start + 1, source=f"{context}|{message.texts['msgid']}"))
             elif message.fuzzy and not selection.every:
                 unready[unit_name] = "fuzzy"
             else:
@@ -89,7 +96,17 @@ def read_po(path: Path, selection: Selection = READY) -> Document:
                 segment = Segment(source, target, unit_name, known=known)
                 units.append(TranslationUnit(segment, context, message.start + 1))
                 places.append((message.start, "" if plural is None else f"[{form}] ", segment))
-    return Document(path, tuple(units), partial(_mark, content, encoding, places), tuple(empty), unready, tuple(notes))
+    if missing and _is_of_source(path, languages, messages):
+        missing.clear()
+    mark = partial(_mark, content, encoding, places)
+    return Document(path, tuple(units), mark, tuple(empty), unready, tuple(notes), missing=tuple(missing))
+
+
+def _is_of_source(path: Path, languages: tuple[str, str], messages: Sequence[Message]) -> bool:
+    """Whether a file is in the language of its sources, and so needs no translations."""
+    target = languages[1] or language_of(path)
+    texts = "\n".join(one.texts["msgid"] for one in messages[:_ENOUGH])
+    return bool(target) and language_code(target) == language_code(languages[0] or text_language(texts) or "en")
 
 
 def read_content(path: Path) -> tuple[bytes, str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import READY, Document, Selection, with_key_warnings
-from mbr_esd_metric.adapters.documents.keys import is_key_file, reader_of
+from mbr_esd_metric.adapters.documents.keys import XLIFF, is_key_file, reader_of
 from mbr_esd_metric.adapters.documents.keys.pair import read_catalog_pair, read_pair
 from mbr_esd_metric.adapters.documents.po import read_po
 from mbr_esd_metric.adapters.documents.table import read_table
@@ -16,7 +16,7 @@ from mbr_esd_metric.prompting.languages import language_code, language_pair
 
 #: File extension -> reader.
 _READERS: Mapping[str, Callable[[Path, Selection], Document]] = {
-    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), read_xliff),
+    **dict.fromkeys(XLIFF, read_xliff),
     **{".po": read_po, ".csv": read_table, ".tsv": read_table, ".tmx": read_tmx, ".xcstrings": read_catalog_pair},
 }
 

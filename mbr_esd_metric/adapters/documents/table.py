@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.documents.columns import find_columns, missing_columns
-from mbr_esd_metric.adapters.documents.document import READY, Checked, Document, Names, Selection, TranslationUnit
+from mbr_esd_metric.adapters.documents.document import (
+    READY,
+    Checked,
+    Document,
+    MissingKey,
+    Names,
+    Selection,
+    TranslationUnit,
+)
 from mbr_esd_metric.core.annotation import CORRECTION
 from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError, OptionError
@@ -68,7 +76,7 @@ def read_table(path: Path, selection: Selection = READY) -> Document:
     hint = "; perhaps a line end inside a cell" if literal else ""
     if at is None:
         raise InputError(f"{missing_columns(path, top + 1, header, chosen)}{hint}")
-    units, numbers, empty, unready, names = [], [], [], dict[str, str](), Names()
+    units, numbers, empty, unready, names, missing = [], [], [], dict[str, str](), Names(), list[MissingKey]()
     for number, row in enumerate(rows[top + 1 : last + 1], top + 1):
         cells = row.cells
         if len(cells) != len(header):
@@ -92,6 +100,8 @@ def read_table(path: Path, selection: Selection = READY) -> Document:
         segment = Segment(source, target, name, known=Context(pair[0] or None, pair[1] or None))
         units.append(TranslationUnit(segment, key, row.first_line))
         numbers.append(number)
+        if not target:
+            missing.append(MissingKey(name, row.first_line, source=f"{key}|{source}"))
 
     def mark(checked: Sequence[Checked | None], output: Path) -> None:
         """Write the table with scores and errors, replacing those of an earlier run; all other bytes are unchanged.
@@ -111,7 +121,7 @@ def read_table(path: Path, selection: Selection = READY) -> Document:
                         cells[header.index(name)] = cell if literal else quote(cell)
                 out.write((delimiter.join(cells) + row.end).encode())
 
-    return Document(path, tuple(units), mark, tuple(empty), unready)
+    return Document(path, tuple(units), mark, tuple(empty), unready, missing=tuple(missing))
 
 
 def _header(row: Row) -> list[str]:

@@ -110,7 +110,7 @@ def test_what_was_not_ready_is_changed_once_it_is(every: bool) -> None:
 @pytest.mark.parametrize(
     ("old", "message"),
     [
-        ("git:nowhere", "unknown revision; give a revision that `git rev-parse` knows there"),
+        ("git:nowhere", "unknown revision nowhere; give a revision that `git rev-parse` knows there"),
         ("git:-x", "give a revision that"),
         ("empty", "empty has no older version of app/de.json; give its files the same names as the new ones"),
         ("app/en.json", "--changed-from app/en.json is one file for 2 documents; give a folder, or git:REF"),

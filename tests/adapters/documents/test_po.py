@@ -46,7 +46,10 @@ def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) ->
     twice = Annotation([ErrorSpan(0, 2, severity, side="source") for severity in ("minor", "major")])
     clean = Checked(Annotation(), 1.0)
     again.mark([clean, Checked(twice, 0.5), None, *[clean] * 3], tmp_path / "p.po")
-    comments = ['# mbr-esd: [1] major, accuracy/mistranslation: "e"', '# mbr-esd: [0] major: "%d"']
+    comments = [
+        '# mbr-esd: [1] major, accuracy/mistranslation: "e"',
+        '# mbr-esd: [0] major: missing from the translation: "%d"',
+    ]
     assert re.findall('# mbr-esd: .*"', (tmp_path / "p.po").read_text(encoding="utf-8")) == comments
 
 

@@ -163,6 +163,6 @@ def _missing(
         if key in targets:
             line = targets[key].line
         if entry.unready is None and entry.text.strip() and form in ("", "other") and (stem, form) not in has:
-            found.append(MissingKey(key, line, entry.line))
-    found += [MissingKey(key, at, 0, "empty") for key, at in untranslated.items()]
+            found.append(MissingKey(key, line, entry.line, "missing"))
+    found += [MissingKey(key, at) for key, at in untranslated.items()]
     return tuple(found)
