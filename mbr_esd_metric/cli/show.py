@@ -18,7 +18,7 @@ from mbr_esd_metric.cli.shared_options import add_inputs, input_paths, read_inpu
 from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import check_output, chosen_system
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.messages import number_of, printable
