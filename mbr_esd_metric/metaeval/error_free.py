@@ -18,7 +18,7 @@ import json
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -318,15 +318,16 @@ class Validation:
 
     Attributes:
         name: the name of the classifier.
-        result: the confusion matrix over all held-out translations.
+        result: the confusion matrix over all held-out translations; None for a simpler classifier that does not reach
+            the precision in every fold.
         interval: the 95% bootstrap interval of the MCC, over documents.
         by_pair: language pair -> confusion matrix.
     """
 
     name: str
-    result: ErrorFree
-    interval: tuple[float, float]
-    by_pair: Mapping[str, ErrorFree]
+    result: ErrorFree | None = None
+    interval: tuple[float, float] = (math.nan, math.nan)
+    by_pair: Mapping[str, ErrorFree] = field(default_factory=dict)
 
 
 def cross_validated(
@@ -346,19 +347,27 @@ def cross_validated(
     scores = np.array([one.score for one in translations])
     probabilities = np.full(len(translations), np.nan)
     answers = {name: np.zeros(len(translations), dtype=np.bool_) for name in ("never", "score, threshold", "model")}
+    unreached: set[str] = set()
     for part in range(fold.max() + 1):
         learn, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         with labelled("without one fifth of the documents"):
             model = ErrorFreeModel.fit([translations[at] for at in learn.tolist()], gold[learn].tolist(), precision)
         probabilities[test] = model.probabilities([translations[at] for at in test.tolist()])
         answers["model"][test] = probabilities[test] >= model.threshold
-        least = _threshold(gold[learn].astype(np.float64), scores[learn], precision)
-        answers["score, threshold"][test] = scores[test] >= least
+        try:
+            least = _threshold(gold[learn].astype(np.float64), scores[learn], precision)
+        except InputError:
+            unreached.add("score, threshold")
+        else:
+            answers["score, threshold"][test] = scores[test] >= least
     if all(one.annotation is not None for one in translations):
         answers["no span"] = np.array([one.annotation is not None and one.annotation.clean for one in translations])
     lps = np.array([one.lp for one in translations])
     tried = []
     for name, yes in answers.items():
+        if name in unreached:
+            tried.append(Validation(name))
+            continue
         by_pair = {str(lp): error_free(gold[lps == lp], yes[lps == lp]) for lp in np.unique(lps)}
         each = [document == number for number in range(len(documents))]
         counts = np.array([astuple(error_free(gold[of], yes[of])) for of in each])

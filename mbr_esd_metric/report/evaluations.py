@@ -301,7 +301,11 @@ def learning_table(
     """Cross-validated results of error-free classifiers, overall and per language pair."""
     pairs = list(tried[0].by_pair)
     rows: list[TableRow] = []
+    unreached = [one.name for one in tried if one.result is None]
     for one in tried:
+        if one.result is None:
+            rows.append({Column("by", "by"): one.name})
+            continue
         mcc, *others = _values(one.result).items()
         interval = Column("interval", "95% interval"), "{:+.3f} to {:+.3f}".format(*one.interval)
         row = dict([(Column("by", "by"), one.name), mcc, interval, *others])
@@ -309,10 +313,11 @@ def learning_table(
             row |= {Column(f"mcc {pair}", f"MCC {pair}", best="max"): one.by_pair[pair].mcc for pair in pairs}
         rows.append(row)
     aim = "the highest MCC" if precision is None else f"a precision of {precision:g}"
-    notes = (
+    notes = [
         f"{sum(labels)} of {len(labels)} rated translations are without error",
         f"5-fold cross-validation over documents, tuned for {aim}; intervals resample documents",
-    )
+        *(f"{name}: no threshold reaches {aim} in at least one fold, so there is no result" for name in unreached),
+    ]
     return table_of(f"{title}: without error", rows, notes)
 
 

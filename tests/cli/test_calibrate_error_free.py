@@ -37,6 +37,14 @@ def test_it_is_learnt_and_saved(mbr_esd: Command) -> None:
 
 
 @pytest.mark.usefixtures("files")
+def test_a_score_that_does_not_reach_the_precision_is_a_row(mbr_esd: Command) -> None:
+    Path("out.json").write_text(re.sub(r'"COMET": [\d.]+', '"COMET": 0.5', Path("out.json").read_text()))
+    printed = mbr_esd("calibrate out.json --error-free mqm.jsonl --precision 0.7 --save e.json").out
+    assert "score, threshold: no threshold reaches a precision of 0.7 in at least one fold" in printed
+    assert Path("e.json").exists()
+
+
+@pytest.mark.usefixtures("files")
 def test_messages(mbr_esd: Command) -> None:
     for words, message in (
         ("out.json --error-free", "specify a metric's files and --error-free RATINGS"),
