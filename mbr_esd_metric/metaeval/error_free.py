@@ -1,8 +1,8 @@
 """Detection of error-free translations (task 3 of WMT26), a binary classification.
 
-A translation is error-free in the gold labels if no rater marked an error and its score reaches a threshold (85 of 100
-for ESA). The measure of the task is Matthews' correlation coefficient, with error-free as the positive class, and 0 if
-a factor of the denominator is 0:
+A translation is error-free in the gold labels if no rater marked an error and its score reaches a threshold
+(`lowest_error_free`). The measure of the task is Matthews' correlation coefficient, with error-free as the positive
+class, and 0 if a factor of the denominator is 0:
 
     MCC = (tp tn - fp fn) / sqrt((tp + fp)(tp + fn)(tn + fp)(tn + fn))
 
@@ -81,6 +81,16 @@ class ErrorFree:
         """The share of translations with a correct prediction."""
         right = self.true_positives + self.true_negatives
         return right / (right + self.false_positives + self.false_negatives)
+
+
+def lowest_error_free(gold: str) -> float:
+    """The lowest gold score of an error-free translation: 85 for ESA; 0 for MQM, where errors only in the source lower
+    the score as well; minus infinity for other gold scores.
+
+    Args:
+        gold: the name of the gold scores, such as "mqm" or "esa-a".
+    """
+    return ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
 
 
 def gold_labels(gold: npt.ArrayLike, human: Sequence[AnnotationMatrix] = (), threshold: float = -math.inf) -> Floats:

@@ -30,12 +30,11 @@ from mbr_esd_metric.metaeval.calibration import (
     threshold_curve,
 )
 from mbr_esd_metric.metaeval.error_free import (
-    ESA_THRESHOLD,
     ErrorFree,
     Validation,
     best_threshold,
     error_free,
-    gold_labels,
+    lowest_error_free,
     unmarked,
 )
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, Result, evaluate_metrics
@@ -54,7 +53,7 @@ from mbr_esd_metric.metaeval.spans import (
     rater_agreement,
 )
 from mbr_esd_metric.prompting.pieces import word_count
-from mbr_esd_metric.report.inputs import JudgedTable
+from mbr_esd_metric.report.inputs import JudgedTable, error_free_labels
 from mbr_esd_metric.report.leaderboard_table import (
     input_of,
     measure_column,
@@ -264,9 +263,8 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     Args:
         metrics: full or base names; all metrics if empty.
     """
-    gold = test_set.info.gold
-    least = ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
-    labels = gold_labels(test_set.gold, test_set.human(raters), least)
+    least = lowest_error_free(test_set.info.gold)
+    labels = error_free_labels(test_set, raters)
     rated, clean = int((~np.isnan(labels)).sum()), int(np.nansum(labels))
 
     def row(
@@ -285,7 +283,7 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     for metric in stored:
         shown = named_cell(base_name(metric.name))
         if metric.ratings is not None:
-            clean_spans = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
+            clean_spans = unmarked(metric.ratings.both_sides(test_set.systems, test_set.segments))
             rows.append(row(shown, "no span", error_free(labels, clean_spans)))
         threshold, result, auc = best_threshold(labels, metric.scores)
         rows.append(row(shown, "score, best", result, threshold, auc))
