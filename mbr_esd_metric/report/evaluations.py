@@ -47,10 +47,12 @@ from mbr_esd_metric.metaeval.spans import (
     PrecisionRecallCurve,
     SpanCounts,
     SpanEvaluator,
+    SpanScores,
     evaluate_omissions,
     lambda_sweep,
     precision_recall_curve,
     rater_agreement,
+    rater_counts,
 )
 from mbr_esd_metric.prompting.pieces import word_count
 from mbr_esd_metric.report.inputs import JudgedTable, error_free_labels
@@ -198,7 +200,7 @@ def span_table(
     per metric with error spans.
 
     If translations have at least two raters, the table also has the agreement of one rater with the others, and the
-    value of each metric as a share of that.
+    value of each metric on these translations as a share of that.
     """
     systems, segments = test_set.systems, test_set.segments
     people = test_set.human_ratings(raters)
@@ -206,15 +208,17 @@ def span_table(
     evaluator = SpanEvaluator(human, test_set.lengths, measures)
     nothing = evaluator.evaluate([[EMPTY] * segments] * len(systems))
     counts = nothing.counts
-    among_people = rater_agreement(human, test_set.lengths, measures)
+    among_people, shared = rater_agreement(human, test_set.lengths, measures), rater_counts(human) > 1
     stored, notes = test_set.read_metrics(metrics, with_spans=True)
     with_spans = [(metric, metric.ratings) for metric in stored if metric.ratings is not None]
     omissions = [ratings.of(systems, segments, omissions=True) for _, ratings in with_spans]
     with_omissions = any(cell is not None and len(cell) > 0 for matrix in omissions for row in matrix for cell in row)
 
-    def row(
-        name: Value | Cell, source: str | None, of: SpanCounts, values: Mapping[str, float], left_out: object = None
-    ) -> TableRow:
+    def row(name: Value | Cell, source: str | None, scores: SpanScores | None, left_out: object = None) -> TableRow:
+        """The row of a metric; without scores, of the humans."""
+        of = scores.counts if scores else SpanCounts(counts.gold_major, counts.gold_minor, 0, 0)
+        values = scores.values if scores else among_people
+        on_shared = scores.values_on(shared) if scores and among_people else among_people
         both = of.major + of.minor
         cells: dict[Column, Value | Cell] = {
             Column("metric", "metric"): name,
@@ -226,25 +230,25 @@ def span_table(
             Column("ratio", "ratio", digits=2): finite_or_empty(of.ratio),
         }
         for measure in measures:
-            cells[measure_column(measure)] = value = values.get(measure)
+            cells[measure_column(measure)] = values.get(measure)
             if among_people:
                 best = among_people[measure]
-                share = value / best if value is not None and best > 0 else None
+                share = on_shared[measure] / best if best > 0 else None
                 cells[Column(f"{measure}_share", "% human", digits=0, percent=True)] = share
         if with_omissions:
             cells |= {column: finite_or_empty(getattr(left_out, key, None)) for key, column in _OMISSIONS.items()}
         return cells
 
-    rows = [row("human", None, SpanCounts(counts.gold_major, counts.gold_minor, 0, 0), among_people)]
+    rows = [row("human", None, None)]
     if not any(base_name(metric.name)[0] == "empty" for metric, _ in with_spans):
-        rows.append(row("no error", None, counts, nothing.values))
+        rows.append(row("no error", None, nothing))
     for (metric, ratings), left_out in zip(with_spans, omissions, strict=True):
         with labelled(f"{metric.name}, {test_set.lp}"):
             scores = evaluator.evaluate(ratings.of(systems, segments))
         base, uses_reference = base_name(metric.name)
         of_people = [ratings.of(systems, segments, omissions=True) for ratings in people]
         omitted = evaluate_omissions(left_out, of_people) if with_omissions else None
-        rows.append(row(Cell(base, metric=base), input_of(uses_reference), scores.counts, scores.values, omitted))
+        rows.append(row(Cell(base, metric=base), input_of(uses_reference), scores, omitted))
     legend = [
         f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(systems), 'system')}, raters: "
         f"{', '.join(ratings.name for ratings in people)}",
@@ -252,6 +256,8 @@ def span_table(
     ]
     if among_people:
         legend.append("human: one rater against the others; % human: the metric's share of that value")
+        if (both := int(shared.sum())) < nothing.rated:
+            legend[-1] += f", on the {both} of {nothing.rated} rated translations with at least two raters"
     if with_omissions:
         legend.append("omitted: omissions, as spans of the source; correct if they overlap a human one")
     return table_of(f"{test_set.name} {test_set.lp}", rows, (*legend, *test_set.notes, *notes))

@@ -22,7 +22,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import read_ratings, write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.metaeval import correlation, spa
 from mbr_esd_metric.metaeval.error_free import error_free
-from mbr_esd_metric.metaeval.spans import precision_recall_curve
+from mbr_esd_metric.metaeval.spans import evaluate_spans, precision_recall_curve
 from tests.helpers.command import Command, table_rows
 from tests.helpers.wmt_folder import SEGMENTS, SYSTEMS
 
@@ -263,6 +263,25 @@ def test_spans_of_humans_metrics_and_nobody(board: Command, own: Layout, own_boa
     # The metric `empty` is the row of no error.
     copy_metric(own, "flat-src", "empty-src")
     assert set(by_metric(own_board, "--view spans")) == {"human", "empty", "flat", "spans"}
+
+
+def test_metrics_and_humans_are_compared_on_the_translations_of_several_raters(
+    board: Command, test_set: TestSet
+) -> None:
+    words = "--view spans --metric spans --measures f1 mpp-corpus --raters mqm.merged mqm.rater2"
+    shown = by_metric(board, words)
+    human = test_set.human(["mqm.merged", "mqm.rater2"])
+    cells = [list(zip(*rows, strict=True)) for rows in zip(*human, strict=True)]
+    both = [[[None if None in cell else cell[rater] for cell in row] for row in cells] for rater in range(2)]
+    count = sum(cell is not None for row in both[0] for cell in row)
+    rated = sum(any(one is not None for one in cell) for row in cells for cell in row)
+    assert count < rated
+    assert f"that value, on the {count} of {rated} rated translations with at least two raters" in board(words).out
+    predicted = test_set.metric("spans-src").ratings.of(test_set.systems, SEGMENTS)
+    on_both, on_all = (evaluate_spans(predicted, of, test_set.lengths, ["f1", "mpp-corpus"]) for of in (both, human))
+    for name, value in on_both.values.items():
+        assert shown["spans"][name] == pytest.approx(on_all.values[name])
+        assert shown["spans"][f"{name}_share"] == pytest.approx(value / shown["human"][name])
 
 
 def test_omissions_are_columns_where_a_metric_has_any(own: Layout, own_board: Command) -> None:
