@@ -56,7 +56,7 @@ from mbr_esd_metric.core.similarities import SIMILARITIES, get_similarity
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp, share
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, cell_name
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, cell_name, rater_counts
 
 #: Thresholds of a sweep: 0.0, 0.1, ..., 1.0
 LAMBDAS = tuple(step / 10 for step in range(11))
@@ -239,13 +239,6 @@ def spans_above(annotation: Annotation, threshold: float) -> Annotation:
     """The annotation without the spans whose confidence is below the threshold."""
     spans = [span for span in annotation if confidence_of(span) >= threshold]
     return annotation if len(spans) == len(annotation) else Annotation.of_rater(spans)
-
-
-def rater_counts(human: Sequence[AnnotationMatrix]) -> npt.NDArray[np.intp]:
-    """The number of raters of each translation, shape (systems, segments)."""
-    rated = np.array([[[cell is not None for cell in row] for row in matrix] for matrix in human])
-    counts: npt.NDArray[np.intp] = np.count_nonzero(rated, axis=0)
-    return counts
 
 
 def rater_agreement(

@@ -38,6 +38,7 @@ from mbr_esd_metric.metaeval.error_free import (
     unmarked,
 )
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, Result, evaluate_metrics
+from mbr_esd_metric.metaeval.matrices import rater_counts
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet, spa_notes
 from mbr_esd_metric.metaeval.score_statistics import breakdown, length_labels
 from mbr_esd_metric.metaeval.spans import (
@@ -52,7 +53,6 @@ from mbr_esd_metric.metaeval.spans import (
     lambda_sweep,
     precision_recall_curve,
     rater_agreement,
-    rater_counts,
 )
 from mbr_esd_metric.prompting.pieces import word_count
 from mbr_esd_metric.report.inputs import JudgedTable, error_free_labels
