@@ -48,7 +48,18 @@ _MEASURES = {
 }
 #: View that can be plotted -> label of its horizontal axis.
 _PLOTS = {"lambda-sweep": "lambda", "precision-recall": "recall"}
-_VIEWS = ("overall", *TASK_SETS, "spans", "error-free", *_PLOTS, *_PARTS)
+#: View -> its options, beside those that apply to every view; "" is the default, without --statistics.
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "": ("raters", "measures", "spa", "k", "against"),
+    "wmt23": (),
+    **dict.fromkeys(("wmt24", "wmt25"), ("spa", "k")),
+    "spans": ("raters", "measures"),
+    "error-free": ("raters",),
+    "lambda-sweep": ("raters", "measures", "spa", "plot"),
+    "precision-recall": ("raters", "measures", "plot"),
+    **dict.fromkeys(_PARTS, ("raters", "measures", "spa", "statistics")),
+    "--statistics": ("spa", "statistics"),
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,9 +68,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spa",
         choices=["toolkit", "exact"],
-        default="toolkit",
         help="toolkit: 1000 permutations as in mt-metrics-eval, which depend on the order of the systems; exact: the "
-        "limit of infinitely many (%(default)s)",
+        "limit of infinitely many (toolkit)",
     )
     parser.add_argument("--gold", metavar="NAME", help="name of the gold scores (default: WMT's)")
     add_systems(parser)
@@ -82,7 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     views.add_argument(
         "--view",
-        choices=_VIEWS,
+        choices=("overall", *(view for view in _OPTIONS if view and view != "--statistics")),
         metavar="VIEW",
         help="overall: overall score over the tasks of the test set's year; wmt23, wmt24, wmt25: overall score over "
         "that year's tasks; spans: span counts and agreement; error-free: detection of error-free translations "
@@ -98,7 +108,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     tests = parser.add_argument_group("significance")
     tests.add_argument(
         "--against",
-        default="",
         metavar="NAMES",
         help="mark significant gains over these baselines with daggers: metrics, or rules, such as map,majority",
     )
@@ -119,15 +128,12 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.wmt.test_set import metric_set_of
     from mbr_esd_metric.report import evaluations
 
-    if args.view is not None and args.view not in _PARTS and args.statistics is not None:
-        raise no_effect_error("--statistics", f"--view {args.view}")
-    if args.plot and args.view not in _PLOTS:
-        raise no_effect_error("--plot", f"a view other than {' and '.join(_PLOTS)}")
+    year = _year(args)
+    _check_options(args, year or args.view or ("" if args.statistics is None else "--statistics"))
     if args.k is not None and args.k < 0:
         raise OptionError(f"--k {args.k}: must be a number of resamples, or 0 to disable the tests")
     names, files = named_metrics(args.metric)
     check_plot_of(args, *files.values())
-    year = _year(args)
     test_sets = list(load_test_sets(args, gold=args.gold, files=files))
     name, settings, panels = test_sets[0].name, _settings(args), None
 
@@ -162,6 +168,14 @@ def run(args: argparse.Namespace) -> int:
             raise InputError("no metric marks spans on rated translations, so there is nothing to plot")
         save(plot_curves(panels, _PLOTS[args.view]), Path(args.plot))
     return 0
+
+
+def _check_options(args: argparse.Namespace, view: str) -> None:
+    """Raises `OptionError` for a given option that the view, a key of `_OPTIONS`, does not have."""
+    for option in dict.fromkeys(name for names in _OPTIONS.values() for name in names):
+        if option not in _OPTIONS[view] and getattr(args, option) not in (None, ()):
+            beside = f"--view {args.view}" if args.view else view or "the default view"
+            raise no_effect_error(f"--{option}", beside)
 
 
 def _year(args: argparse.Namespace) -> str | None:
@@ -199,12 +213,14 @@ def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
 
 def _settings(args: argparse.Namespace) -> LeaderboardSettings:
     measures = _MEASURES.get(args.view, DEFAULT_MEASURES) if args.measures is None else args.measures
+    chosen = {what: getattr(args, what) for what in ("raters", "gold", "reference", "systems", "exclude")}
     return LeaderboardSettings(
         draws=1000 if args.k is None else args.k,
         measures=tuple(measures),
-        against=tuple(name.strip() for name in args.against.split(",") if name.strip()),
+        against=tuple(name.strip() for name in (args.against or "").split(",") if name.strip()),
         exact=args.spa == "exact",
         order="name",
+        choices={what: (names,) if isinstance(names, str) else names for what, names in chosen.items() if names},
     )
 
 

@@ -37,7 +37,7 @@ def add_measures(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--raters",
         nargs="+",
-        default=[],
+        default=(),
         metavar="NAME",
         help="sets of human ratings (default: merged ratings, or else all)",
     )

@@ -1,8 +1,8 @@
 """Detection of error-free translations (task 3 of WMT26), a binary classification.
 
-A translation is error-free in the gold labels if no rater marked an error and its score reaches a threshold (85 of 100
-for ESA). The measure of the task is Matthews' correlation coefficient, with error-free as the positive class, and 0 if
-a factor of the denominator is 0:
+A translation is error-free in the gold labels if no rater marked an error and its score reaches a threshold
+(`lowest_error_free`). The measure of the task is Matthews' correlation coefficient, with error-free as the positive
+class, and 0 if a factor of the denominator is 0:
 
     MCC = (tp tn - fp fn) / sqrt((tp + fp)(tp + fn)(tn + fp)(tn + fn))
 
@@ -18,7 +18,7 @@ import json
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,16 @@ class ErrorFree:
         """The share of translations with a correct prediction."""
         right = self.true_positives + self.true_negatives
         return right / (right + self.false_positives + self.false_negatives)
+
+
+def lowest_error_free(gold: str) -> float:
+    """The lowest gold score of an error-free translation: 85 for ESA; 0 for MQM, where errors only in the source lower
+    the score as well; minus infinity for other gold scores.
+
+    Args:
+        gold: the name of the gold scores, such as "mqm" or "esa-a".
+    """
+    return ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
 
 
 def gold_labels(gold: npt.ArrayLike, human: Sequence[AnnotationMatrix] = (), threshold: float = -math.inf) -> Floats:
@@ -318,15 +328,16 @@ class Validation:
 
     Attributes:
         name: the name of the classifier.
-        result: the confusion matrix over all held-out translations.
+        result: the confusion matrix over all held-out translations; None for a simpler classifier that does not reach
+            the precision in every fold.
         interval: the 95% bootstrap interval of the MCC, over documents.
         by_pair: language pair -> confusion matrix.
     """
 
     name: str
-    result: ErrorFree
-    interval: tuple[float, float]
-    by_pair: Mapping[str, ErrorFree]
+    result: ErrorFree | None = None
+    interval: tuple[float, float] = (math.nan, math.nan)
+    by_pair: Mapping[str, ErrorFree] = field(default_factory=dict)
 
 
 def cross_validated(
@@ -346,19 +357,27 @@ def cross_validated(
     scores = np.array([one.score for one in translations])
     probabilities = np.full(len(translations), np.nan)
     answers = {name: np.zeros(len(translations), dtype=np.bool_) for name in ("never", "score, threshold", "model")}
+    unreached: set[str] = set()
     for part in range(fold.max() + 1):
         learn, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         with labelled("without one fifth of the documents"):
             model = ErrorFreeModel.fit([translations[at] for at in learn.tolist()], gold[learn].tolist(), precision)
         probabilities[test] = model.probabilities([translations[at] for at in test.tolist()])
         answers["model"][test] = probabilities[test] >= model.threshold
-        least = _threshold(gold[learn].astype(np.float64), scores[learn], precision)
-        answers["score, threshold"][test] = scores[test] >= least
+        try:
+            least = _threshold(gold[learn].astype(np.float64), scores[learn], precision)
+        except InputError:
+            unreached.add("score, threshold")
+        else:
+            answers["score, threshold"][test] = scores[test] >= least
     if all(one.annotation is not None for one in translations):
         answers["no span"] = np.array([one.annotation is not None and one.annotation.clean for one in translations])
     lps = np.array([one.lp for one in translations])
     tried = []
     for name, yes in answers.items():
+        if name in unreached:
+            tried.append(Validation(name))
+            continue
         by_pair = {str(lp): error_free(gold[lps == lp], yes[lps == lp]) for lp in np.unique(lps)}
         each = [document == number for number in range(len(documents))]
         counts = np.array([astuple(error_free(gold[of], yes[of])) for of in each])

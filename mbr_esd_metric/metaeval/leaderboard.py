@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from typing import Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.signature import Signature
@@ -103,6 +104,8 @@ class LeaderboardSettings:
             with that rule on the same candidates.
         bootstrap: the unit of resampling for span measures.
         order: a description of the order of the systems, on which SPA depends unless it is exact.
+        choices: the choices of data that are not the default, for the signature: "raters", "gold", "systems" and so on
+            -> the names.
     """
 
     draws: int = 1000
@@ -113,15 +116,17 @@ class LeaderboardSettings:
     exact: bool = False
     bootstrap: Units = "segment"
     order: str = "as-given"
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "measures", expand_measures(self.measures))
 
     def __str__(self) -> str:
-        tests = f"k:{self.draws}|seed:{self.seed}|p:{self.alpha}" if self.draws else "k:0"
-        units = "" if self.bootstrap == "segment" else f"|bootstrap:{self.bootstrap}"
-        spa = "spa:exact" if self.exact else f"order:{self.order}"
-        return f"leaderboard|{tests}|{spa}|raters:mean{units}|v:{__version__}"
+        fields: dict[str, Any] = {"k": self.draws} | ({"seed": self.seed, "p": self.alpha} if self.draws else {})
+        fields |= {"spa": "exact"} if self.exact else {"order": self.order}
+        fields |= {"raters": "mean", **{what: ",".join(sorted({*names})) for what, names in self.choices.items()}}
+        fields |= {} if self.bootstrap == "segment" else {"bootstrap": self.bootstrap}
+        return str(Signature.of("leaderboard", fields, __version__))
 
 
 def compute_leaderboard(

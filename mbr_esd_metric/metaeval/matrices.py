@@ -42,6 +42,13 @@ def percentile_interval(values: Floats | Sequence[float]) -> tuple[float, float]
     return float(low), float(high)
 
 
+def rater_counts(human: Sequence[Sequence[Sequence[object]]]) -> npt.NDArray[np.intp]:
+    """The number of raters of each translation, shape (systems, segments), from the spans of each rater."""
+    rated = np.array([[[cell is not None for cell in row] for row in matrix] for matrix in human])
+    counts: npt.NDArray[np.intp] = np.count_nonzero(rated, axis=0)
+    return counts
+
+
 def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: int = 2) -> ScoreMatrices:
     """Gold and metrics as validated float64 matrices; `systems` is the minimum number of systems.
 

@@ -56,7 +56,7 @@ from mbr_esd_metric.core.similarities import SIMILARITIES, get_similarity
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp, share
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
-from mbr_esd_metric.metaeval.matrices import cell_name
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, cell_name, rater_counts
 
 #: Thresholds of a sweep: 0.0, 0.1, ..., 1.0
 LAMBDAS = tuple(step / 10 for step in range(11))
@@ -201,6 +201,12 @@ class SpanScores:
     rated: int
     statistics: Mapping[str, Floats] = field(repr=False, compare=False)
 
+    def values_on(self, translations: BoolMatrix) -> dict[str, float]:
+        """Measure -> its value on some translations, a mask of shape (systems, segments)."""
+        chosen = translations[..., None]
+        sums = {name: np.nansum(np.where(chosen, each, np.nan), axis=(0, 1)) for name, each in self.statistics.items()}
+        return {name: float(span_measure(name).value(total)) for name, total in sums.items()}
+
 
 def evaluate_spans(
     predicted: AnnotationMatrix,
@@ -238,8 +244,10 @@ def spans_above(annotation: Annotation, threshold: float) -> Annotation:
 def rater_agreement(
     human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measures: Sequence[str]
 ) -> dict[str, float]:
-    """Measure -> the agreement of one rater with the others, over all raters and the translations that another rater
-    rated as well; empty if no translation has two raters."""
+    """Measure -> the agreement of one rater with the others, averaged over the raters of a translation, on the
+    translations that at least two raters rated; empty if there are none."""
+    counts = rater_counts(human)
+    weights = counts.max() / np.maximum(counts, 1)  # each translation counts once
     sums: dict[str, Floats] = {}
     for one in human:
         others = [
@@ -249,7 +257,7 @@ def rater_agreement(
         ]
         if any(cell is not None for other in others for row in other for cell in row):
             for name, values in SpanEvaluator(others, lengths, measures).evaluate(one).statistics.items():
-                sums[name] = sums.get(name, 0) + np.nansum(values, axis=(0, 1))
+                sums[name] = sums.get(name, 0) + np.nansum(values * weights[..., None], axis=(0, 1))
     return {name: float(span_measure(name).value(total)) for name, total in sums.items()}
 
 

@@ -30,15 +30,15 @@ from mbr_esd_metric.metaeval.calibration import (
     threshold_curve,
 )
 from mbr_esd_metric.metaeval.error_free import (
-    ESA_THRESHOLD,
     ErrorFree,
     Validation,
     best_threshold,
     error_free,
-    gold_labels,
+    lowest_error_free,
     unmarked,
 )
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, Result, evaluate_metrics
+from mbr_esd_metric.metaeval.matrices import rater_counts
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet, spa_notes
 from mbr_esd_metric.metaeval.score_statistics import breakdown, length_labels
 from mbr_esd_metric.metaeval.spans import (
@@ -48,13 +48,14 @@ from mbr_esd_metric.metaeval.spans import (
     PrecisionRecallCurve,
     SpanCounts,
     SpanEvaluator,
+    SpanScores,
     evaluate_omissions,
     lambda_sweep,
     precision_recall_curve,
     rater_agreement,
 )
 from mbr_esd_metric.prompting.pieces import word_count
-from mbr_esd_metric.report.inputs import JudgedTable
+from mbr_esd_metric.report.inputs import JudgedTable, error_free_labels
 from mbr_esd_metric.report.leaderboard_table import (
     input_of,
     measure_column,
@@ -199,7 +200,7 @@ def span_table(
     per metric with error spans.
 
     If translations have at least two raters, the table also has the agreement of one rater with the others, and the
-    value of each metric as a share of that.
+    value of each metric on these translations as a share of that.
     """
     systems, segments = test_set.systems, test_set.segments
     people = test_set.human_ratings(raters)
@@ -207,15 +208,17 @@ def span_table(
     evaluator = SpanEvaluator(human, test_set.lengths, measures)
     nothing = evaluator.evaluate([[EMPTY] * segments] * len(systems))
     counts = nothing.counts
-    among_people = rater_agreement(human, test_set.lengths, measures)
+    among_people, shared = rater_agreement(human, test_set.lengths, measures), rater_counts(human) > 1
     stored, notes = test_set.read_metrics(metrics, with_spans=True)
     with_spans = [(metric, metric.ratings) for metric in stored if metric.ratings is not None]
     omissions = [ratings.of(systems, segments, omissions=True) for _, ratings in with_spans]
     with_omissions = any(cell is not None and len(cell) > 0 for matrix in omissions for row in matrix for cell in row)
 
-    def row(
-        name: Value | Cell, source: str | None, of: SpanCounts, values: Mapping[str, float], left_out: object = None
-    ) -> TableRow:
+    def row(name: Value | Cell, source: str | None, scores: SpanScores | None, left_out: object = None) -> TableRow:
+        """The row of a metric; without scores, of the humans."""
+        of = scores.counts if scores else SpanCounts(counts.gold_major, counts.gold_minor, 0, 0)
+        values = scores.values if scores else among_people
+        on_shared = scores.values_on(shared) if scores and among_people else among_people
         both = of.major + of.minor
         cells: dict[Column, Value | Cell] = {
             Column("metric", "metric"): name,
@@ -227,25 +230,25 @@ def span_table(
             Column("ratio", "ratio", digits=2): finite_or_empty(of.ratio),
         }
         for measure in measures:
-            cells[measure_column(measure)] = value = values.get(measure)
+            cells[measure_column(measure)] = values.get(measure)
             if among_people:
                 best = among_people[measure]
-                share = value / best if value is not None and best > 0 else None
+                share = on_shared[measure] / best if best > 0 else None
                 cells[Column(f"{measure}_share", "% human", digits=0, percent=True)] = share
         if with_omissions:
             cells |= {column: finite_or_empty(getattr(left_out, key, None)) for key, column in _OMISSIONS.items()}
         return cells
 
-    rows = [row("human", None, SpanCounts(counts.gold_major, counts.gold_minor, 0, 0), among_people)]
+    rows = [row("human", None, None)]
     if not any(base_name(metric.name)[0] == "empty" for metric, _ in with_spans):
-        rows.append(row("no error", None, counts, nothing.values))
+        rows.append(row("no error", None, nothing))
     for (metric, ratings), left_out in zip(with_spans, omissions, strict=True):
         with labelled(f"{metric.name}, {test_set.lp}"):
             scores = evaluator.evaluate(ratings.of(systems, segments))
         base, uses_reference = base_name(metric.name)
         of_people = [ratings.of(systems, segments, omissions=True) for ratings in people]
         omitted = evaluate_omissions(left_out, of_people) if with_omissions else None
-        rows.append(row(Cell(base, metric=base), input_of(uses_reference), scores.counts, scores.values, omitted))
+        rows.append(row(Cell(base, metric=base), input_of(uses_reference), scores, omitted))
     legend = [
         f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(systems), 'system')}, raters: "
         f"{', '.join(ratings.name for ratings in people)}",
@@ -253,6 +256,8 @@ def span_table(
     ]
     if among_people:
         legend.append("human: one rater against the others; % human: the metric's share of that value")
+        if (both := int(shared.sum())) < nothing.rated:
+            legend[-1] += f", on the {both} of {nothing.rated} rated translations with at least two raters"
     if with_omissions:
         legend.append("omitted: omissions, as spans of the source; correct if they overlap a human one")
     return table_of(f"{test_set.name} {test_set.lp}", rows, (*legend, *test_set.notes, *notes))
@@ -264,9 +269,8 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     Args:
         metrics: full or base names; all metrics if empty.
     """
-    gold = test_set.info.gold
-    least = ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
-    labels = gold_labels(test_set.gold, test_set.human(raters), least)
+    least = lowest_error_free(test_set.info.gold)
+    labels = error_free_labels(test_set, raters)
     rated, clean = int((~np.isnan(labels)).sum()), int(np.nansum(labels))
 
     def row(
@@ -285,7 +289,7 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     for metric in stored:
         shown = named_cell(base_name(metric.name))
         if metric.ratings is not None:
-            clean_spans = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
+            clean_spans = unmarked(metric.ratings.both_sides(test_set.systems, test_set.segments))
             rows.append(row(shown, "no span", error_free(labels, clean_spans)))
         threshold, result, auc = best_threshold(labels, metric.scores)
         rows.append(row(shown, "score, best", result, threshold, auc))
@@ -301,7 +305,11 @@ def learning_table(
     """Cross-validated results of error-free classifiers, overall and per language pair."""
     pairs = list(tried[0].by_pair)
     rows: list[TableRow] = []
+    unreached = [one.name for one in tried if one.result is None]
     for one in tried:
+        if one.result is None:
+            rows.append({Column("by", "by"): one.name})
+            continue
         mcc, *others = _values(one.result).items()
         interval = Column("interval", "95% interval"), "{:+.3f} to {:+.3f}".format(*one.interval)
         row = dict([(Column("by", "by"), one.name), mcc, interval, *others])
@@ -309,10 +317,11 @@ def learning_table(
             row |= {Column(f"mcc {pair}", f"MCC {pair}", best="max"): one.by_pair[pair].mcc for pair in pairs}
         rows.append(row)
     aim = "the highest MCC" if precision is None else f"a precision of {precision:g}"
-    notes = (
+    notes = [
         f"{sum(labels)} of {len(labels)} rated translations are without error",
         f"5-fold cross-validation over documents, tuned for {aim}; intervals resample documents",
-    )
+        *(f"{name}: no threshold reaches {aim} in at least one fold, so there is no result" for name in unreached),
+    ]
     return table_of(f"{title}: without error", rows, notes)
 
 

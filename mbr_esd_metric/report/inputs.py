@@ -28,7 +28,7 @@ from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
 from mbr_esd_metric.core.decision import CandidateColumns, Candidates
 from mbr_esd_metric.core.decision_problem import Hypotheses
-from mbr_esd_metric.core.kernels import AnnotationTable
+from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -37,7 +37,7 @@ from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 from mbr_esd_metric.files.judged import JudgedSegment, read_judged
 from mbr_esd_metric.files.paths import NamedPath, tell_apart
 from mbr_esd_metric.files.records import Join, read_decided
-from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ScoredTranslation, gold_labels
+from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ScoredTranslation, gold_labels, lowest_error_free
 from mbr_esd_metric.prompting.parse import Invalid
 
 
@@ -341,12 +341,19 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     return translations, labels
 
 
+def error_free_labels(test_set: TestSet, raters: Sequence[str] = ()) -> Floats:
+    """The `gold_labels` of a test set, from its gold scores and the errors in translation and source that the raters
+    (if empty, those of the gold) marked."""
+    sets = test_set.human_ratings(raters) if raters or test_set.ratings else ()
+    human = [ratings.both_sides(test_set.systems, test_set.segments) for ratings in sets]
+    return gold_labels(test_set.gold, human, lowest_error_free(test_set.info.gold))
+
+
 def scored_of_test_set(test_set: TestSet, metric: str) -> tuple[list[ScoredTranslation], list[bool]]:
     """The rated translations of a test set, with a stored metric."""
     (name, *_) = test_set.find_metrics([metric])
-    stored, gold = test_set.metric(name), test_set.info.gold
-    least = ESA_THRESHOLD if gold.startswith("esa") else -np.inf
-    labels = gold_labels(test_set.gold, test_set.human(), least)
+    stored = test_set.metric(name)
+    labels = error_free_labels(test_set)
     translations, clean = [], []
     for row, system in enumerate(test_set.systems):
         for number in np.flatnonzero(~np.isnan(labels[row])).tolist():

@@ -22,7 +22,8 @@ from mbr_esd_metric.adapters.wmt.rating_files import read_ratings, write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.metaeval import correlation, spa
 from mbr_esd_metric.metaeval.error_free import error_free
-from mbr_esd_metric.metaeval.spans import precision_recall_curve
+from mbr_esd_metric.metaeval.score_statistics import TASK_SETS
+from mbr_esd_metric.metaeval.spans import evaluate_spans, precision_recall_curve
 from tests.helpers.command import Command, table_rows
 from tests.helpers.wmt_folder import SEGMENTS, SYSTEMS
 
@@ -265,6 +266,25 @@ def test_spans_of_humans_metrics_and_nobody(board: Command, own: Layout, own_boa
     assert set(by_metric(own_board, "--view spans")) == {"human", "empty", "flat", "spans"}
 
 
+def test_metrics_and_humans_are_compared_on_the_translations_of_several_raters(
+    board: Command, test_set: TestSet
+) -> None:
+    words = "--view spans --metric spans --measures f1 mpp-corpus --raters mqm.merged mqm.rater2"
+    shown = by_metric(board, words)
+    human = test_set.human(["mqm.merged", "mqm.rater2"])
+    cells = [list(zip(*rows, strict=True)) for rows in zip(*human, strict=True)]
+    both = [[[None if None in cell else cell[rater] for cell in row] for row in cells] for rater in range(2)]
+    count = sum(cell is not None for row in both[0] for cell in row)
+    rated = sum(any(one is not None for one in cell) for row in cells for cell in row)
+    assert count < rated
+    assert f"that value, on the {count} of {rated} rated translations with at least two raters" in board(words).out
+    predicted = test_set.metric("spans-src").ratings.of(test_set.systems, SEGMENTS)
+    on_both, on_all = (evaluate_spans(predicted, of, test_set.lengths, ["f1", "mpp-corpus"]) for of in (both, human))
+    for name, value in on_both.values.items():
+        assert shown["spans"][name] == pytest.approx(on_all.values[name])
+        assert shown["spans"][f"{name}_share"] == pytest.approx(value / shown["human"][name])
+
+
 def test_omissions_are_columns_where_a_metric_has_any(own: Layout, own_board: Command) -> None:
     before = by_metric(own_board, "--view spans")
     one, other = (ErrorSpan(at, at + 1, "minor", "omission", side="source") for at in (1, 3))
@@ -302,17 +322,42 @@ def test_sweep(board: Command) -> None:
         ("--view spans --metric spanz", "did you mean 'spans' or 'spans-src'"),
         ("--view spans --measures mpp-corps", "did you mean 'mpp-corpus'"),
         ("--view spans --exclude Z", "unknown system of wmt23 en-de 'Z'"),
-        ("--view spans --statistics spa", "--statistics has no effect with --view spans"),
         ("--view overall --test-set {data}/made", "made has no task definition; choose --view wmt23"),
         ("--test-set {data}/made", "no metric has segment scores; score some with: mbr-esd wmt score"),
         ("--statistics seg-kendal-item", "seg-kendall-item"),
-        ("--plot x.png", "--plot has no effect with a view other than lambda-sweep and precision-recall"),
         ("--lp en-de zh-en en-de", "--lp en-de zh-en en-de: duplicate language pair"),
     ],
 )
 def test_failures_are_one_line(board: Command, data: Path, candidates: Path, words: str, message: str) -> None:
     (line,) = board(words.format(data=data, candidates=candidates), status=1).err.splitlines()
     assert message in line
+
+
+def test_the_signature_has_the_choices_of_data(board: Command) -> None:
+    printed = board("--k 0 --raters mqm.rater2 --gold mqm --exclude refB A --metric noise").out
+    assert "leaderboard|k:0|order:name|raters:mqm.rater2|gold:mqm|exclude:A,refB|v:" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("", "plot"),
+        ("--statistics spa", "raters measures k against plot"),
+        *((f"--view {year}", "raters measures statistics against plot") for year in ("overall", *TASK_SETS)),
+        ("--view wmt23", "spa k"),
+        ("--view spans", "spa k against statistics plot"),
+        ("--view error-free", "measures spa k against statistics plot"),
+        (SWEEP, "k against statistics"),
+        ("--view precision-recall", "spa k against statistics"),
+        *((f"--view {part}", "k against plot") for part in ("domain", "document", "length")),
+    ],
+)
+def test_an_option_without_effect_is_refused(board: Command, words: str, options: str) -> None:
+    values = {"spa": "exact", "k": "0", "plot": "x.png"}
+    for option in options.split():
+        message = board(words, f"--{option} {values.get(option, 'nosuch')}", status=1).err
+        beside = "--statistics" if "--statistics" in words else words or "the default view"
+        assert f"--{option} has no effect with {beside}; remove it" in message
 
 
 def test_a_metric_is_named_with_or_without_its_input(own: Layout, own_board: Command) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +86,7 @@ def test_it_learns_what_scores_and_spans_alone_do_not_say() -> None:
     judged, labels = _data()
     validated, probabilities = cross_validated(judged, labels)
     tried = {one.name: one for one in validated}
-    mcc = {name: one.result.mcc for name, one in tried.items()}
+    mcc = {name: one.result.mcc for name, one in tried.items() if one.result}
     assert mcc["never"] == 0
     assert mcc["model"] > max(mcc["score, threshold"] + 0.1, mcc["no span"])
     low, high = tried["model"].interval
@@ -122,6 +122,16 @@ def test_a_least_precision() -> None:
     assert 0 < clean.sum() < usual.sum()
     with pytest.raises(InputError, match="no threshold reaches a precision of 1; the highest precision is 0"):
         ErrorFreeModel.fit([ScoredTranslation(0.5, None, 10)] * 4, [True, False, True, False], precision=1.0)
+
+
+def test_a_score_that_does_not_reach_the_precision_leaves_the_model() -> None:
+    judged, labels = _data(1000)
+    same = [replace(one, score=0.5) for one in judged]
+    tried = {one.name: one.result for one in cross_validated(same, labels, precision=0.7)[0]}
+    model = tried["model"]
+    assert tried["score, threshold"] is None
+    assert model
+    assert model.true_positives > 0
 
 
 def test_files_and_messages(tmp_path: Path) -> None:

@@ -189,3 +189,5 @@ def test_a_table_carries_n_signature_daggers_and_sums(two: list[MetricSet]) -> N
 def test_the_settings_of_a_board_are_printed() -> None:
     assert "|order:as-given|" in str(LeaderboardSettings())
     assert "|spa:exact|" in str(LeaderboardSettings(exact=True))
+    chosen = LeaderboardSettings(choices={"raters": ["b", "a"], "gold": ["da"]})
+    assert "|raters:a,b|gold:da|v:" in str(chosen)

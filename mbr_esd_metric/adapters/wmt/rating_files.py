@@ -142,6 +142,10 @@ class SpanSet:
         """The spans of one translation; None if unrated."""
         return self.both[system][segment] if system in self.both else None
 
+    def both_sides(self, systems: Sequence[str], segments: int) -> list[list[Annotation | None]]:
+        """The annotations of translations and sources, systems x segments; systems without an entry are unrated."""
+        return [list(self.both.get(system, (None,) * segments)) for system in systems]
+
     def of(self, systems: Sequence[str], segments: int, *, omissions: bool = False) -> list[list[Annotation | None]]:
         """The annotations of the translations, or their omissions in the source, systems x segments; systems without an
         entry are unrated."""
