@@ -75,6 +75,8 @@ _SPRING = re.compile(
     r"(March|May)\b(?! (?:be|have|not|also|for)\b)"
 )
 _SPRING_KEYS = {"March": "3", "May": "5"}
+#: The day of a month, and a day or a year.
+_DAY, _DAY_OR_YEAR = re.compile(r"[0-3]?\d(?:st|nd|rd|th)?"), re.compile(r"[0-3]?\d(?:st|nd|rd|th)?|(?:19|20)\d\d")
 #: A month written with its number, and other calendars that number their months.
 _NUMBERED_MONTH = re.compile(r"(?<![\d.．/])(1[0-2]|[1-9])[ 　]?[月월](?!間|间|期|龄|齢)")
 _LUNAR = re.compile("[农農阴陰]历|[农農阴陰]曆|旧暦|正月")
@@ -134,6 +136,8 @@ class Lexicon:
     forms: dict[str, list[Form]] = field(default_factory=dict)
     stems: dict[str, list[Form]] = field(default_factory=dict)
     characters: dict[str, list[tuple[str, Form]]] = field(default_factory=dict)
+    #: Folded abbreviation of weekdays and months -> the classes and keys that it has.
+    short: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
     #: (class, key) -> the folded names.
     texts: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     _found: dict[str, tuple[Form, ...]] = field(default_factory=dict)
@@ -260,7 +264,9 @@ def _add_names(found: Lexicon, locale: Mapping[str, Any]) -> None:
                     text, kind, frozenset({str(key)}), sure=sure, capital=capital, endings=endings, shortest=shortest
                 )
             for key, text in context["abbreviated"].items():
-                found.texts[kind, str(key)].add(fold(text).rstrip("."))
+                short = fold(text).rstrip(".")
+                found.texts[kind, str(key)].add(short)
+                found.short[short].add((kind, str(key)))
                 if UNSPACED.search(text) and len(text) > 1 and not any(one.isdigit() for one in text):
                     found.add(text, kind, frozenset({str(key)}), sure=True, capital=False, endings=0)
     territories = {
@@ -342,6 +348,8 @@ def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
     if not words.forms:
         return
     places, tokens = _tokens(text)
+    if not words.short.keys().isdisjoint(tokens):
+        yield from _short_names(tokens, places, words)
     past = 0
     for at, token in enumerate(tokens):
         forms = words.first(token)
@@ -362,6 +370,28 @@ def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
                 sure = sure and (len(form.tokens[0]) >= 6 or not begins(text, start))
             length, past = size, at + size
             yield Name(start, end, form.kind, form.keys, sure)
+
+
+def _short_names(tokens: Sequence[str], places: Sequence[tuple[int, int]], words: Lexicon) -> Iterator[Name]:
+    """The abbreviated months next to a day or a year, and the abbreviated weekdays before a day and a month."""
+    for at, token in enumerate(tokens):
+        meant = words.short.get(token, ())
+        keys = dict(meant)
+        if not keys or len(keys) < len(meant):  # none, or several of a class
+            continue
+        following = tokens[at + 1 : at + 3]
+        dated = any(map(_DAY.fullmatch, following)) and any(_is_month(one, words) for one in following)
+        kind = "weekday" if dated and "weekday" in keys else "month"
+        near = dated or any(map(_DAY_OR_YEAR.fullmatch, (*tokens[max(at - 1, 0) : at], *following[:1])))
+        if near and (dated or "weekday" not in keys):
+            yield Name(*places[at], kind, frozenset((keys[kind],)), True)
+
+
+def _is_month(token: str, words: Lexicon) -> bool:
+    """Whether a folded token is a month or its abbreviation."""
+    return any(kind == "month" for kind, _ in words.short.get(token, ())) or any(
+        one.kind == "month" for one in words.forms.get(token, ())
+    )
 
 
 @lru_cache(maxsize=8)
