@@ -75,6 +75,11 @@ _SPRING = re.compile(
     r"(March|May)\b(?! (?:be|have|not|also|for)\b)"
 )
 _SPRING_KEYS = {"March": "3", "May": "5"}
+#: Abbreviated territories, in capitals.
+_ACRONYM = re.compile(
+    r"(?<![\w.-])(?:(?P<GB>UK|U\.K\.)|(?P<US>USA|U\.S\.(?:A\.)?|США|EE\. ?UU\."
+    r"|(?:(?<=the )US|US(?= [a-z]|-|['’]s))(?![ -][Dd]ollar)))(?!\w)"
+)
 #: The day of a month, and a day or a year.
 _DAY, _DAY_OR_YEAR = re.compile(r"[0-3]?\d(?:st|nd|rd|th)?"), re.compile(r"[0-3]?\d(?:st|nd|rd|th)?|(?:19|20)\d\d")
 #: A month written with its number, and other calendars that number their months.
@@ -93,10 +98,11 @@ _ALSO = {
     key: tuple(words.split())
     for key, words in {
         "US": "us usa u.s amer америк сша ее.уу eua abd vs statunit estadoun etat staat 美 米 미 امريك",
-        "GB": "uk brit engl angl ingl ingel анг брит scot schott welsh wales buyuk vk 英 영 بريطان انجل",
+        "GB": "uk brit grossbrit bret bryt велик engl angl ingl ingel анг брит scot schott welsh wales buyuk vk 英 영 "
+        "بريطان انجل",
         "NL": "holl holan голл голан oland dutch 荷 네덜 오란다",
         "CN": "chin kin cin kit кита sino 中 华 華 중",
-        "RU": "russ rus ros rosj росс русс sov сов 俄 露 러 소",
+        "RU": "рф russ rus ros rosj росс русс sov сов 俄 露 러 소",
         "KR": "kore core корей 韩 韓 朝 한 조선",
         "KP": "kore core корей 朝 한 조선",
         "CZ": "tche tsche chec cech czec cesk чех 捷",
@@ -274,7 +280,10 @@ def _add_names(found: Lexicon, locale: Mapping[str, Any]) -> None:
     }
     for code, text in territories.items():
         plain = re.fullmatch(r"[^\W\d_]+(?:[ '’-][^\W\d_]+){0,3}|[^()\d]{2,8}", text) is not None
-        found.add(text, "territory", frozenset({code}), sure=plain, capital=True, endings=3 if cases else 0)
+        # German declines adjectives: in den Vereinigten Staaten.
+        declined = [re.sub("e[rs]?(?= )", end, text) for end in ("e", "en", "er") if language == "de"]
+        for form in dict.fromkeys((text, *declined)):
+            found.add(form, "territory", frozenset({code}), sure=plain, capital=True, endings=3 if cases else 0)
     for code, text in locale["languages"].items():
         if code in _LANGUAGES:
             endings = 0 if language == "en" else 3
@@ -326,6 +335,9 @@ def names_in(text: str, languages: Iterable[str]) -> list[Name]:
     Names with other endings are sure only in the first, most probable language."""
     lexicons = [one for language in languages if (one := lexicon(language)) is not None]
     found: dict[tuple[int, int, str], Name] = {}
+    for match in _ACRONYM.finditer(text):
+        place = (*match.span(), "territory")
+        found[place] = Name(*place, frozenset((match.lastgroup or "",)), True)
     for at, one in enumerate(lexicons):
         for name in names_of(text, one, exact=at > 0):
             place = (name.start, name.end, name.kind)
