@@ -75,6 +75,13 @@ _SPRING = re.compile(
     r"(March|May)\b(?! (?:be|have|not|also|for)\b)"
 )
 _SPRING_KEYS = {"March": "3", "May": "5"}
+#: Abbreviated territories, in capitals.
+_ACRONYM = re.compile(
+    r"(?<![\w.-])(?:(?P<GB>UK|U\.K\.)|(?P<US>USA|U\.S\.(?:A\.)?|США|EE\. ?UU\."
+    r"|(?:(?<=the )US|US(?= [a-z]|-|['’]s))(?![ -][Dd]ollar)))(?!\w)"
+)
+#: The day of a month, and a day or a year.
+_DAY, _DAY_OR_YEAR = re.compile(r"[0-3]?\d(?:st|nd|rd|th)?"), re.compile(r"[0-3]?\d(?:st|nd|rd|th)?|(?:19|20)\d\d")
 #: A month written with its number, and other calendars that number their months.
 _NUMBERED_MONTH = re.compile(r"(?<![\d.．/])(1[0-2]|[1-9])[ 　]?[月월](?!間|间|期|龄|齢)")
 _LUNAR = re.compile("[农農阴陰]历|[农農阴陰]曆|旧暦|正月")
@@ -91,10 +98,11 @@ _ALSO = {
     key: tuple(words.split())
     for key, words in {
         "US": "us usa u.s amer америк сша ее.уу eua abd vs statunit estadoun etat staat 美 米 미 امريك",
-        "GB": "uk brit engl angl ingl ingel анг брит scot schott welsh wales buyuk vk 英 영 بريطان انجل",
+        "GB": "uk brit grossbrit bret bryt велик engl angl ingl ingel анг брит scot schott welsh wales buyuk vk 英 영 "
+        "بريطان انجل",
         "NL": "holl holan голл голан oland dutch 荷 네덜 오란다",
         "CN": "chin kin cin kit кита sino 中 华 華 중",
-        "RU": "russ rus ros rosj росс русс sov сов 俄 露 러 소",
+        "RU": "рф russ rus ros rosj росс русс sov сов 俄 露 러 소",
         "KR": "kore core корей 韩 韓 朝 한 조선",
         "KP": "kore core корей 朝 한 조선",
         "CZ": "tche tsche chec cech czec cesk чех 捷",
@@ -134,6 +142,8 @@ class Lexicon:
     forms: dict[str, list[Form]] = field(default_factory=dict)
     stems: dict[str, list[Form]] = field(default_factory=dict)
     characters: dict[str, list[tuple[str, Form]]] = field(default_factory=dict)
+    #: Folded abbreviation of weekdays and months -> the classes and keys that it has.
+    short: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
     #: (class, key) -> the folded names.
     texts: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     _found: dict[str, tuple[Form, ...]] = field(default_factory=dict)
@@ -260,7 +270,9 @@ def _add_names(found: Lexicon, locale: Mapping[str, Any]) -> None:
                     text, kind, frozenset({str(key)}), sure=sure, capital=capital, endings=endings, shortest=shortest
                 )
             for key, text in context["abbreviated"].items():
-                found.texts[kind, str(key)].add(fold(text).rstrip("."))
+                short = fold(text).rstrip(".")
+                found.texts[kind, str(key)].add(short)
+                found.short[short].add((kind, str(key)))
                 if UNSPACED.search(text) and len(text) > 1 and not any(one.isdigit() for one in text):
                     found.add(text, kind, frozenset({str(key)}), sure=True, capital=False, endings=0)
     territories = {
@@ -268,7 +280,10 @@ def _add_names(found: Lexicon, locale: Mapping[str, Any]) -> None:
     }
     for code, text in territories.items():
         plain = re.fullmatch(r"[^\W\d_]+(?:[ '’-][^\W\d_]+){0,3}|[^()\d]{2,8}", text) is not None
-        found.add(text, "territory", frozenset({code}), sure=plain, capital=True, endings=3 if cases else 0)
+        # German declines adjectives: in den Vereinigten Staaten.
+        declined = [re.sub("e[rs]?(?= )", end, text) for end in ("e", "en", "er") if language == "de"]
+        for form in dict.fromkeys((text, *declined)):
+            found.add(form, "territory", frozenset({code}), sure=plain, capital=True, endings=3 if cases else 0)
     for code, text in locale["languages"].items():
         if code in _LANGUAGES:
             endings = 0 if language == "en" else 3
@@ -320,6 +335,9 @@ def names_in(text: str, languages: Iterable[str]) -> list[Name]:
     Names with other endings are sure only in the first, most probable language."""
     lexicons = [one for language in languages if (one := lexicon(language)) is not None]
     found: dict[tuple[int, int, str], Name] = {}
+    for match in _ACRONYM.finditer(text):
+        place = (*match.span(), "territory")
+        found[place] = Name(*place, frozenset((match.lastgroup or "",)), True)
     for at, one in enumerate(lexicons):
         for name in names_of(text, one, exact=at > 0):
             place = (name.start, name.end, name.kind)
@@ -342,6 +360,8 @@ def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
     if not words.forms:
         return
     places, tokens = _tokens(text)
+    if not words.short.keys().isdisjoint(tokens):
+        yield from _short_names(tokens, places, words)
     past = 0
     for at, token in enumerate(tokens):
         forms = words.first(token)
@@ -362,6 +382,28 @@ def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
                 sure = sure and (len(form.tokens[0]) >= 6 or not begins(text, start))
             length, past = size, at + size
             yield Name(start, end, form.kind, form.keys, sure)
+
+
+def _short_names(tokens: Sequence[str], places: Sequence[tuple[int, int]], words: Lexicon) -> Iterator[Name]:
+    """The abbreviated months next to a day or a year, and the abbreviated weekdays before a day and a month."""
+    for at, token in enumerate(tokens):
+        meant = words.short.get(token, ())
+        keys = dict(meant)
+        if not keys or len(keys) < len(meant):  # none, or several of a class
+            continue
+        following = tokens[at + 1 : at + 3]
+        dated = any(map(_DAY.fullmatch, following)) and any(_is_month(one, words) for one in following)
+        kind = "weekday" if dated and "weekday" in keys else "month"
+        near = dated or any(map(_DAY_OR_YEAR.fullmatch, (*tokens[max(at - 1, 0) : at], *following[:1])))
+        if near and (dated or "weekday" not in keys):
+            yield Name(*places[at], kind, frozenset((keys[kind],)), True)
+
+
+def _is_month(token: str, words: Lexicon) -> bool:
+    """Whether a folded token is a month or its abbreviation."""
+    return any(kind == "month" for kind, _ in words.short.get(token, ())) or any(
+        one.kind == "month" for one in words.forms.get(token, ())
+    )
 
 
 @lru_cache(maxsize=8)

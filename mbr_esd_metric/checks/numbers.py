@@ -189,7 +189,7 @@ def _explained(one: Number, side: _Side, others: _Side) -> bool:
         one.values & other.values
         or (one.digits and one.digits == other.digits and not (one.values and other.values))
         or _unread(one, side, other, others)
-        or any(_same_year(a, b) for a, b in product(one.parts, other.parts))
+        or any(_same_year(a, b) for a, b in product(one.parts - other.parts, other.parts - one.parts))
         or _same_hour(one, side, other, others)
         for other in others.numbers
     )

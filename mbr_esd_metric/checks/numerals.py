@@ -61,6 +61,8 @@ _WESTERN: dict[tuple[int, ...], str] = {
     (12,): "dozen|dutzend|douzaine|docena|dozzin|дюжин",
     (1000, 1): "k\\b",
     (10**6, 1): "m\\b",
+    (10**9, 1): "b\\b",
+    (10**12, 1): "t\\b",
 }
 _SCALE = re.compile(
     r"[\s\u00a0\u202f-]{0,2}"
@@ -71,8 +73,8 @@ _SCALE = re.compile(
 _FACTORS = tuple(_WESTERN)
 #: A range whose scale applies to both numbers: 3 to 5 million.
 _TOGETHER = 8
-#: Tenths in Chinese: of the discounted price, and of the total.
-_DISCOUNT, _TENTHS = re.compile(" ?折"), re.compile(" ?成(?!都|员|員|功|立|年)")
+#: Tenths in Chinese and Japanese: of the discounted price, and of the total.
+_DISCOUNT, _TENTHS = re.compile(" ?折"), re.compile(" ?(?:成(?!都|员|員|功|立|年)|割(?!る))")
 _BLANKS = " \u00a0\u202f-\t\n"
 _ROMAN = re.compile(r"(?<![\w.])(?:X?(?:I{2,3}|I[VX]|VI{0,3})|XI{0,3}|XXI{0,3})(?![\w'’-]|\.\w)")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10}
@@ -195,6 +197,8 @@ def _scaled(text: str, number: Number, *, english: bool) -> Number:
     if western is None or (number.scaled and not western[0].strip(_BLANKS)[1:]):
         return number
     factors = _FACTORS[(western.lastindex or 1) - 1]
+    if factors[0] > 10**6 and 1 in factors and text[max(number.start - 1, 0)] not in "$€£":
+        return number  # a letter that is a scale after a currency only: $2B
     if english and len(factors) > 1 and min(factors) > 1:
         factors = factors[:1]
     values = frozenset(value * factor for value in number.values for factor in factors)

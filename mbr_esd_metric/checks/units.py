@@ -6,6 +6,7 @@ number as well, so a different unit is an error if the number is the same, or if
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,10 +55,25 @@ _SIZES: dict[str, dict[str, float]] = {
     "speed": {"meter-per-second": 1, "kilometer-per-hour": 0.2778, "mile-per-hour": 0.44704},
     "digital": {"kilobyte": 1e3, "megabyte": 1e6, "gigabyte": 1e9, "terabyte": 1e12},
     "power": {"watt": 1, "kilowatt": 1e3, "megawatt": 1e6, "gigawatt": 1e9},
+    "heat": {"celsius": 1.8, "fahrenheit": 1},  # "temperature" in CLDR, whose names are not used
 }  # fmt: skip
 _SIZE = {unit: (dimension, size) for dimension, units in _SIZES.items() for unit, size in units.items()}
+#: Units of one letter, which are ambiguous: letter -> units.
+_LETTERS = {
+    "m": ("meter", "minute", "month"), **dict.fromkeys("gг", ("gram",)), **dict.fromkeys("lLл", ("liter",)),
+    **dict.fromkeys("hч", ("hour",)), **dict.fromkeys("tт", ("ton", "tonne")), "м": ("meter",), "s": ("second", "year"),
+    "W": ("watt",),
+}  # fmt: skip
+#: A unit of one letter directly after a number, without a rate (5 mg/ml is 5 g/l), or a scale of temperature.
+_LETTER = re.compile(
+    r"(?:[ \u00a0\u202f]?(?P<letter>[mgгlLлhчtтмsW])(?![\dA-Za-zÀ-ɏЀ-ӿ'’/²³^·]| ?(?:per|pro|par|por|a|на)\b))"
+    r"|\s?(?:[°º˚] ?|[^\W\d]{3,8}\.? )?(?:(?P<celsius>[CС℃](?![A-Za-z])|(?i:cels\w*|цельс\w*)|[摄攝]氏|섭씨)"
+    r"|(?P<fahrenheit>[F℉](?![A-Za-z])|(?i:fahrenh\w*|фаренг\w*)|[华華]氏|화씨))"
+)
 #: Units whose sizes differ by less than this ratio are used interchangeably: yards and metres, tons.
 _NEAR = 1.2
+#: The largest difference of equal quantities, of which one is rounded: relative, and in degrees Fahrenheit.
+_EXACT, _DEGREES = 0.05, 2
 #: Quantities whose sizes differ by more than this ratio are not conversions of each other.
 _ROUNDED = 1.6
 #: Currencies, whose first two letters are the code of their territory, except for the euro.
@@ -119,14 +135,17 @@ class Units(Check):
         if max(len(source), len(translation)) > LONGEST:
             return
         source, translation = without_templates(source), without_templates(translation)
-        before, units = quantities(source, languages_of(source, context.source_language))
+        before, units = _with_letters(source, languages_of(source, context.source_language))
         if not before:
             return
-        after, others = quantities(translation, languages_of(translation, context.target_language))
-        lost = [one for one in before if one.sure and not any(agree(one.unit, unit) for unit in others)]
-        new = [two for two in after if two.sure and not any(agree(two.unit, unit) for unit in units)]
-        alone = len(lost) == len(new) == 1
-        wrong = {two.unit for one, two in product(lost, new) if one.values & two.values or (alone and _far(one, two))}
+        after, others = _with_letters(translation, languages_of(translation, context.target_language))
+        lost = [one for one in before if not any(agree(one.unit, unit) for unit in others)]
+        new = [two for two in after if not any(agree(two.unit, unit) for unit in units)]
+        invented = [two for two in new if not any(_equal(one, two) for one in lost)]
+        wrong = {two.unit for one, two in product(lost, invented) if _confused(one, two)}
+        sure = [[one for one in side if one.sure] for side in (lost, new)]
+        if len(sure[0]) == len(sure[1]) == 1 and _far(sure[0][0], sure[1][0]):
+            wrong.add(sure[1][0].unit)
         for unit in sorted(wrong, key=lambda one: one.start):
             yield error(unit.kind, unit.start, unit.end)
 
@@ -166,13 +185,54 @@ def quantities(text: str, languages: Sequence[str]) -> tuple[list[Quantity], lis
     return quantities, units
 
 
+def _with_letters(text: str, languages: Sequence[str]) -> tuple[list[Quantity], list[Name]]:
+    """The quantities of a text whose unit is unambiguous, those whose unit is a letter or a scale of temperature, and
+    all units."""
+    found, units = quantities(text, languages)
+    found = [one for one in found if one.sure]
+    taken = {one.start for one in found}
+    for one in numbers(text):
+        match = _LETTER.match(text, one.end) if one.start not in taken else None
+        if match is not None and match.lastgroup is not None:
+            keys = _LETTERS.get(match[match.lastgroup], (match.lastgroup,))
+            name = Name(*match.span(match.lastgroup), "unit", frozenset(keys), False)
+            found.append(Quantity(one.start, one.values, name))
+            units.append(name)
+    return found, units
+
+
+def _confused(one: Quantity, two: Quantity) -> bool:
+    """Whether two quantities have the same number with different units. Ambiguous units must be of one dimension."""
+    return bool(one.values & two.values) and bool(
+        (one.sure and two.sure) or {name for name, _ in _sizes(one)} & {name for name, _ in _sizes(two)} - {""}
+    )
+
+
+def _equal(one: Quantity, two: Quantity) -> bool:
+    """Whether two quantities with different units may be equal: 2 GB and 2.000 MB, 5 miles and 8 km."""
+    for (dimension, size), (its, another) in product(_sizes(one), _sizes(two)):
+        for a, b in product(one.values, two.values):
+            x, y = float(a) * size, float(b) * another
+            if dimension == its == "heat":  # either may be below zero
+                equal = min(abs(abs(x - y) - 32), abs(x + y - 32)) <= _DEGREES
+            else:
+                equal = dimension == its != "" and math.isclose(x, y, rel_tol=_EXACT)
+            if equal:
+                return True
+    return False
+
+
+def _sizes(one: Quantity) -> list[tuple[str, float]]:
+    """The dimension and size of each unit that a quantity may have."""
+    return [_SIZE.get(key, ("", 0.0)) for key in one.unit.keys]
+
+
 def _far(one: Quantity, two: Quantity) -> bool:
     """Whether two quantities of a dimension differ by more than the rounding of a conversion. Durations are excluded,
     because they are counted in many ways."""
     if len(one.values) != 1 or len(two.values) != 1 or len(one.unit.keys) != 1 or len(two.unit.keys) != 1:
         return False
-    (unit,), (other,) = one.unit.keys, two.unit.keys
-    (dimension, size), (its, another) = _SIZE.get(unit, ("", 0)), _SIZE.get(other, ("", 0))
+    (dimension, size), (its, another) = *_sizes(one), *_sizes(two)
     sizes = sorted((float(min(one.values)) * size, float(min(two.values)) * another))
     return dimension == its not in ("", "duration") and sizes[1] > _ROUNDED * sizes[0] > 0
 
@@ -184,7 +244,7 @@ def agree(one: Name, two: Name) -> bool:
 
 @lru_cache(maxsize=4096)
 def _same(one: str, two: str) -> bool:
-    if one == two or {*one.split("-")} & {*two.split("-")} - {"per", "square"}:
+    if {*one.split("-")} <= {*two.split("-")} or {*one.split("-")} >= {*two.split("-")}:
         return True
     (dimension, size), (other, its) = _SIZE.get(one, ("", 0)), _SIZE.get(two, ("", 0))
     return dimension == other != "" and max(size, its) < _NEAR * min(size, its)
@@ -227,7 +287,7 @@ def _lexicon(language: str) -> Lexicon | None:
             texts += [symbol] * symbol.isalpha()
             for word in {code, *texts, *(one for text in texts for one in _heads(text, code[:2], names))}:
                 forms.setdefault(word.lower(), set()).add(code)
-    for unit, synonyms in _SYNONYMS.get(language, {}).items():
+    for unit, synonyms in ({"mile-per-hour": "mph"} | _SYNONYMS.get(language, {})).items():
         for form in synonyms.split():
             forms.setdefault(form.lower(), set()).add(unit)
     found = Lexicon(f"units of {language}")

@@ -31,7 +31,7 @@ from mbr_esd_metric.metric.data_warnings import data_warning, is_worth_checking
 from mbr_esd_metric.metric.signature import model_title, signature
 from mbr_esd_metric.metric.sources import Collected, Sampled
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
-from mbr_esd_metric.prompting.languages import language_pair, lp_of
+from mbr_esd_metric.prompting.languages import language_name, language_pair, lp_of
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ def annotate(
         card = source.card
         if card.lp:
             pair = language_pair(card.lp)
+            for code in pair:
+                language_name(code)  # warns of an unknown code
             segments = [replace(one, known=one.known.with_languages(*pair)) for one in segments]
         certain = _certain_errors(card, segments)
         if card.unit == "segment" and card.context == "segment":

@@ -111,7 +111,7 @@ def language_name(code: str) -> str:
 
     name = Language.get(language).language_name() if tag_is_valid(language) else "Unknown"
     if name.startswith("Unknown"):
-        logger.warning("unknown language code %r; the prompt uses the code instead of a name", code)
+        logger.warning("unknown language code %r: prompts use the code, and checks know no words of it", code)
         return code
     return name
 

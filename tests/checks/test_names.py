@@ -26,6 +26,13 @@ WRONG = [
     ("en-zh", "He comes from Spain.", "他来自葡萄牙。", "territory", "葡萄牙"),
     ("fr-en", "Il parle japonais.", "He speaks Chinese.", "territory", "Chinese"),
     ("en-he", "We live in Canada.", "אנחנו גרים בצרפת.", "territory", "בצרפת"),
+    # Abbreviations.
+    ("en-de", "Mon, Jan 5", "Dienstag, 5. Januar", "weekday", "Dienstag"),
+    ("en-de", "We meet on Mon, Jan 5.", "Wir treffen uns am Di., 5. Jan.", "weekday", "Di"),
+    ("en-de", "The course starts on Jun 15.", "Der Kurs beginnt am 15. Jul.", "month", "Jul"),
+    ("en-ja", "Dec 25", "11月25日", "month", "11月"),
+    ("en-de", "Delivery to the UK", "Lieferung in die USA", "territory", "USA"),
+    ("en-de", "in the United Kingdom", "in den Vereinigten Staaten", "territory", "Vereinigten Staaten"),
 ]
 RIGHT = [
     ("en-de", "The meeting is on Monday.", "Das Treffen findet montags statt."),
@@ -33,6 +40,12 @@ RIGHT = [
     ("en-de", "We met on Saturday night.", "Wir trafen uns in der Nacht zum Sonntag."),
     ("en-de", "Mon, Tue and Friday", "Mo., Di. und Freitag"),
     ("en-zh", "on Sunday", "星期天"),
+    ("en-de", "Sat, Dec 25; Jun 15", "Samstag, 25. Dez.; 15.6."),
+    ("en-es", "Tue, 5 Mar 2024", "mar, 5 mar 2024"),
+    ("en-de", "the UK-SA Tech Hub", "das Zentrum Großbritanniens und Südafrikas"),
+    ("en-fr", "Call us in the UK, CONTACT US in Canada", "En Grande-Bretagne ou au Canada, CONTACTEZ-NOUS"),
+    ("uk-en", "США ввели санкції проти РФ", "US imposes sanctions on Russia"),
+    ("en-de", "Jan, 5, and his brother met in May.", "Jan (5) und sein Bruder trafen sich im Mai."),
     ("en-pt", "on Monday and on Friday", "na segunda e na sexta-feira"),
     ("en-de", "She arrived in March, not in April.", "Sie kam im März an, nicht im April."),
     ("en-de", "You may march on August 5.", "Du darfst am 5.8. marschieren."),

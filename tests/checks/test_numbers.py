@@ -26,6 +26,7 @@ WRONG = [
     ("en-de", "See Chapter IV.", "Siehe Kapitel 6.", "6"),
     ("en-de", "on the 3rd floor", "im 5. Stock", "5"),
     ("en-de", "pages 12-15", "Seiten 12–16", "16"),
+    ("en-de", "Due 12/25/2024", "Fällig am 24.12.2024", "24.12.2024"),
     # Hours that are none of a clock, and those of the morning.
     ("en-de", "It took 9 hours.", "Es dauerte 21 Stunden.", "21"),
     ("en-de", "Room 8", "Raum 20", "20"),
@@ -86,6 +87,12 @@ RIGHT = [
     ("zh-en", "6成是男性，2成是女性", "60% are men and 20% are women"),
     ("en-hu", "We tried to convince him of it twice.", "Kétszer próbáltuk meggyőzni őt."),
     ("en-de", "1,500 people in 0.5 hours", "1500 Menschen in 0,5 Stunden"),
+    ("en-fr", "55 mph", "90 km/h"),
+    ("en-de", "The limit is 62 mph.", "Das Limit liegt bei 100 km/h."),
+    ("en-de", "It raised $2B of $3T.", "Es sammelte 2 Mrd. von 3 Billionen Dollar ein."),
+    ("en-ja", "20% off", "2割引"),
+    ("en-ja", "About 30% of users", "ユーザーの約3割"),
+    ("en-de", "Due 12/25/24", "Fällig am 25.12.2024"),
 ]
 
 

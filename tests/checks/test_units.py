@@ -25,6 +25,17 @@ WRONG = [
     ("en-zh", "It is 10 miles from here.", "离这里10公里。", "unit", "公里"),
     ("en-ja", "It takes three days.", "三週間かかります。", "unit", "週間"),
     ("en-pl", "It costs 20 dollars.", "To kosztuje 20 złotych.", "currency", "złotych"),
+    # Units of one letter, temperatures, and speeds.
+    ("en-de", "The dose is 5 mg.", "Die Dosis beträgt 5 g.", "unit", "g"),
+    ("en-ru", "It weighs 5 kg.", "Он весит 5 г.", "unit", "г"),
+    ("en-ja", "The tunnel is 3 km long.", "トンネルの長さは3mです。", "unit", "m"),
+    ("en-de", "Add 2 l of water.", "2 ml Wasser zugeben.", "unit", "ml"),
+    ("en-de", "Wait 5 min", "5 h warten", "unit", "h"),
+    ("en-de", "a 100 W lamp", "eine Lampe mit 100 kW", "unit", "kW"),
+    ("en-de", "Keep below 25 °C.", "Unter 25 °F aufbewahren.", "unit", "F"),
+    ("en-de", "below 25 degrees Celsius", "unter 25 Grad Fahrenheit", "unit", "Fahrenheit"),
+    ("en-de", "It goes 100 km/h.", "Es fährt 100 mph.", "unit", "mph"),
+    ("en-de", "It goes 100 kilometers per hour.", "Es fährt 100 Meilen pro Stunde.", "unit", "Meilen pro Stunde"),
 ]
 RIGHT = [
     ("en-de", "It is 5 miles from here.", "Es ist 8 km von hier."),
@@ -48,6 +59,12 @@ RIGHT = [
     ("en-fr", "She is 12 years old.", "Elle a 12 ans."),
     ("zh-en", "他每小时赚五美元。", "He earns five dollars an hour."),
     ("en-de", "3 million dollars (2.7 million euros)", "3 Millionen Dollar (2,7 Millionen Euro)"),
+    ("en-de", "2 GB, 1.5 kilometers to go", "2.000 MB, noch 1.500 Meter"),
+    ("en-de", "from 5 miles to 8 miles", "von 8 km bis 13 km"),
+    ("en-de", "10 °F to 50 °F, but not below -40 °F", "-12 °C bis 10 °C, aber nicht unter -40 °C"),
+    ("en-fr", "a concentration of 5 mg/ml", "une concentration de 5 g/l"),
+    ("en-de", "a 5-year plan of $5m for 5 km", "ein 5-Jahres-Plan von 5 m USD für 5 km"),
+    ("pt-en", "maiores de 60 anos", "those in their 60 s"),
 ]
 
 

@@ -16,6 +16,7 @@ from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.languages import language_name
 from tests.helpers.command import Command
 
 EMPTY_ANSWER = get_format("json-omissions").answer(EMPTY, "")[0]
@@ -47,6 +48,12 @@ def test_python() -> None:
         [{"src": "Please close the door when you leave.", "mt": "Por favor, cierra la puerta cuando salgas de casa."}]
     )
     assert one_language.metadata.error_spans[0][0]["category"] == "check/language"
+
+
+def test_an_unknown_language_code_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    language_name.cache_clear()
+    load_metric("mbr-esd-checks?lp=en-jp").predict(SAMPLES)
+    assert any("unknown language code 'jp'" in one for one in caplog.messages)
 
 
 def test_a_gate_for_strings(mbr_esd: Command, workdir: Path) -> None:
