@@ -52,9 +52,63 @@ def test_sentences_that_are_copied(text: str, context: Context) -> None:
     assert found(text, text.upper(), context) == [("copy", text.upper())]
 
 
-def test_a_source_in_the_language_of_the_translation() -> None:
-    title = "Update: Selective adrenal venous sampling (AVS) – Indication, technique, and significance."
-    assert found(title, title, Context("de", "en")) == []
+@pytest.mark.parametrize("target", ["de", "fr", "ja"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Click the button to continue.",
+        "Choose a payment method before checking out.",
+        "Password must be at least 8 characters.",
+        "The meeting starts at 2:30 p.m. on Friday.",
+        "We deliver within 48 hours.",
+        "Unable to connect to the server",
+    ],
+)
+def test_short_english_sentences(text: str, target: str) -> None:
+    assert found(text, text, Context("en", target)) == [("copy", text)]
+
+
+@pytest.mark.parametrize("target", ["de", "fr", "ja"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "E-Mail: max@example.com",
+        "New York Times",
+        "Rock and Roll",
+        "The Lord of the Rings: The Return of the King",
+        "Department of the Interior of the US",
+        "by Bram Moolenaar et al.",
+        "Made in Germany",
+        "state of the art",
+        "Last but not least.",
+        "Never change a running system.",
+        "numpy, scipy, pandas and matplotlib",
+        "git push origin main",
+        "cover-from-description-mode",
+        "Il faut bien le faire.",
+        "ipso facto et ceteris paribus in toto",
+    ],
+)
+def test_what_english_texts_share_with_translations(text: str, target: str) -> None:
+    assert found(text, text, Context("en", target)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target"),
+    [
+        ("Update: Selective adrenal venous sampling (AVS) – Indication, technique, and significance.", "de", "en"),
+        ("Ich bin ein Berliner.", "fr", "de"),
+        ("Ich will dir helfen.", "cs", "de"),
+        ("My hand is in warm water.", "en", "af"),
+    ],
+)
+def test_a_source_in_the_language_of_the_translation(text: str, source: str, target: str) -> None:
+    assert found(text, text, Context(source, target)) == []
+
+
+def test_a_sentence_in_another_script() -> None:
+    text = "Нажмите кнопку для продолжения"
+    assert found(text, text, Context("ru", "en")) == [("copy", text)]
 
 
 @pytest.mark.parametrize("languages", [("en_GB", "en-US"), ("hr", "sr_Latn"), ("zh_CN", "zh_TW")])
