@@ -76,13 +76,13 @@ def run(args: argparse.Namespace) -> int:
     notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
     if args.sizes:
         notes = [f"the first N candidates of each translation; utility of mbr and the oracle: {args.utility}"]
-    options = _options(args)
+    test_sets, options = list(load_test_sets(args)), _options(args)
     for rule in dict.fromkeys([*args.rules, "oracle"]):
         notes.append(f"{rule}: {signature_of_file(args.candidates, replace(options, rule=rule))}")
     sets: list[MetricSet] = []
     rows: dict[str, TableRow] = {}
     results: dict[str, dict[Key, Result]] = {}
-    for test_set in load_test_sets(args):
+    for test_set in test_sets:
         notes += test_set.notes
         data, results[test_set.lp] = _evaluate(args, options, test_set, settings, rows, notes)
         sets.append(data)

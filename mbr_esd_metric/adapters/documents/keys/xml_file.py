@@ -17,7 +17,7 @@ _ESCAPED = {"n": "\n", "t": "\t"}
 _REFERENCE = re.compile(r"[@?][\w+:.]*\w/[\w.]+")
 
 #: A comment, or a tag without a prefix.
-_TAG = re.compile(r"<!--.*?-->|(</?\w+(?:\s[^<>]*)?/?>)", re.DOTALL)
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|(</?\w+(?:\s[^<>]*)?/?>)", re.DOTALL)
 
 #: (Open elements, text of the last one) -> its key, and the reason why it is not ready.
 _Read = Callable[[list[Element], str], "tuple[str, str | None] | None"]
