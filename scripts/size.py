@@ -39,8 +39,8 @@ LIMITS = {
     "score, stored: lines loaded": 9_500,
     "score, stored: requests": 0,
     "tests: lines": 24_700,
-    "scripts: lines": 6_000,
-    "docs: words": 25_500,
+    "scripts: lines": 6_050,
+    "docs: words": 25_700,
     "evidence: words": 12_500,
 }
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +21,9 @@ from spoilt import Pair, Place, join
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.files.streams import read_segments
+
+#: Sampling weights of contrasts: of one word, of a frequent pair of words, and others; and what is frequent.
+_ONE_WORD, _FREQUENT_PAIR, _SEVERAL_WORDS, _OFTEN = 3.0, 0.4, 0.7, 8
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,26 @@ def read_minimal(path: Path, by: str = "kind") -> dict[str, list[list[Row]]]:
         good = Row(one["src"], one["good"], sides=(sides[0], 1.0), order=0.0)
         kinds[one[by]].append([good, Row(one["src"], one["bad"], errors, sides=sides, order=-3.0)])
     return dict(kinds)
+
+
+def contrast_weights(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """The sampling weights of pairs of a good and a bad translation. Pairs that differ in one word are the hardest, and
+    weigh most, except for frequent ones such as "she" and "he", which many sources leave open."""
+    words = [(re.findall(r"\w+", good), re.findall(r"\w+", bad)) for good, bad in pairs]
+    changes = [[one for one in zip(*two, strict=False) if one[0] != one[1]] for two in words]
+    single = [
+        change[0] if len(change) == 1 and len(good) == len(bad) else None
+        for change, (good, bad) in zip(changes, words, strict=True)
+    ]
+    times = Counter(single)
+    return [
+        _SEVERAL_WORDS
+        if one is None
+        else _FREQUENT_PAIR
+        if times[one] + times[one[1], one[0]] >= _OFTEN and not one[0][0].isdigit()
+        else _ONE_WORD
+        for one in single
+    ]
 
 
 def read_mlqe(folder: Path, lp: str, part: str) -> list[Row]:

@@ -29,7 +29,7 @@ import numpy as np
 from clean_pairs import pairs as clean_pairs
 from planted import Planter
 from spoilt import KINDS, Pair, Spoiler
-from training_rows import Row, Source, joined, read_minimal, read_mlqe, read_mqm_rows, read_teacher
+from training_rows import Row, Source, contrast_weights, joined, read_minimal, read_mlqe, read_mqm_rows, read_teacher
 
 KINDS_OF_GROUPS = ("mqm", "joined", "teacher", "other", "minimal", "contrast", "rated", "spoilt", "planted")
 KIND_WEIGHTS = {
@@ -88,10 +88,15 @@ class Groups:
         elif kind == "contrast":
             for named in self.args.contrast:
                 path, _, weight = named.rpartition("=")
-                kinds = read_minimal(Path(path), by="lp")
-                whole = sum(len(some) ** 0.5 for some in kinds.values())
-                for some in kinds.values():
-                    yield from ((float(weight) / whole / len(some) ** 0.5, [[row] for row in pair]) for pair in some)
+                pairs = [
+                    (len(some) ** -0.5, pair) for some in read_minimal(Path(path), by="lp").values() for pair in some
+                ]
+                factors = contrast_weights([(good.translation, bad.translation) for _, (good, bad) in pairs])
+                weights = [one * factor for (one, _), factor in zip(pairs, factors, strict=True)]
+                scale = float(weight) / sum(weights)
+                yield from (
+                    (scale * one, [[row] for row in pair]) for one, (_, pair) in zip(weights, pairs, strict=True)
+                )
         elif kind == "rated":
             yield from ((1.0, [[row]]) for rows in self.rated.values() for row in rows)
         elif self.mqm and self.pairs:

@@ -29,3 +29,13 @@ def test_translations_of_a_source_have_the_order_of_the_mean_of_their_raters(tmp
     assert [one.translation for one in clean] == ["one b"]
     both = training_rows.joined(better[0], worse[1])
     assert (both.translation, both.errors) == ("one b one a", ((0, 2, 2), (6, 7, 2)))
+
+
+def test_contrasts_of_one_word_weigh_most() -> None:
+    """Frequent pairs of words, in either direction, weigh least."""
+    pairs = [("Der Hund schläft.", "Die Katze schläft."), ("Sie hat 3 Hunde.", "Sie hat 3 Katzen.")]
+    pairs += [(f"Er mag {n}.", f"Sie mag {n}.") for n in "abcd"] + [(f"Sie hat {n}.", f"Er hat {n}.") for n in "efgh"]
+    pairs += [("Es ist heiß.", "Es ist sehr heiß.")]
+    weights = training_rows.contrast_weights(pairs)
+    assert weights[1] > weights[0] == weights[-1] > weights[2]
+    assert set(weights[2:-1]) == {weights[2]}
