@@ -141,6 +141,21 @@ def test_strings_without_a_translation(mbr_esd: Command, files: str, content: st
     assert json.loads(Path("o.sarif").read_text(encoding="utf-8"))["runs"][0]["results"] == []
 
 
+def test_a_file_that_was_empty_before_fails_no_gate(mbr_esd: Command) -> None:
+    """A new string of the source is reported as missing; a file that is new and empty fails."""
+    Path("old").mkdir()
+    Path("old", "en.json").write_text('{"a": "Go"}', encoding="utf-8")
+    Path("en.json").write_text('{"a": "Go", "b": "Stop"}', encoding="utf-8")
+    Path("de.json").write_text("{}", encoding="utf-8")
+    line = "score -s en.json -t de.json --changed-from old --fail-on major --model"
+    Path("old", "de.json").touch()
+    assert "gate failed: de.json" in mbr_esd(line, MODEL, status=3).err
+    Path("old", "de.json").write_text("{}", encoding="utf-8")
+    result = mbr_esd(line, MODEL)
+    assert "b (line" in result.err
+    assert "gate passed: de.json" in result.err
+
+
 def test_versions_of_po_with_other_numbers(mbr_esd: Command) -> None:
     """A message before others changes their numbers, and not what they are compared by. English needs no English."""
     Path("old.po").write_text(PO.format("de", "Er ging."), encoding="utf-8")

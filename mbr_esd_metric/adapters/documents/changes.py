@@ -114,17 +114,17 @@ def changed_from(
     pairs = {document.path: old} if source is None else {document.path: old, source: older[source]}
     contents = [(read_bytes(path), b"" if before is None else read_bytes(before)) for path, before in pairs.items()]
     known: set[tuple[object, ...]] = set()
-    missing, obsolete = document.missing, document.obsolete
+    missing, obsolete, was_untranslated = document.missing, document.obsolete, False
     if all(new == before for new, before in contents):  # the usual case in a repository with many languages
         known, missing, obsolete = {_compared(unit) for unit in document.units}, (), ()
     elif old is not None and all(before for _, before in contents):
         earlier = _read(document, old, None if source is None else older[source], selection)
-        known = {_compared(unit) for unit in earlier.units}
+        known, was_untranslated = {_compared(unit) for unit in earlier.units}, earlier.is_untranslated
         known_missing = {one.identity for one in earlier.missing}
         missing = tuple(one for one in missing if one.identity not in known_missing)
         obsolete = tuple(one for one in obsolete if one not in earlier.obsolete)
     chosen = document.only([_compared(unit) not in known for unit in document.units], f"unchanged since {name or old}")
-    return replace(chosen, missing=missing, obsolete=obsolete)
+    return replace(chosen, missing=missing, obsolete=obsolete, was_untranslated=was_untranslated)
 
 
 def _compared(unit: TranslationUnit) -> tuple[object, ...]:

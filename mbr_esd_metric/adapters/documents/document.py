@@ -110,6 +110,7 @@ class Document:
         obsolete: for a pair of key-value files, the keys that the source file lacks.
         source_path: the source file of such a pair.
         is_markable: whether errors can be written in this format.
+        was_untranslated: whether the older version of the file had no translation either.
     """
 
     path: Path
@@ -123,11 +124,13 @@ class Document:
     obsolete: tuple[str, ...] = ()
     source_path: Path | None = None
     is_markable: bool = True
+    was_untranslated: bool = False
 
     @property
     def is_untranslated(self) -> bool:
-        """Whether no unit has a translation, although the source has texts."""
-        return bool(self.missing) and not self.others and not any(one.segment.translation for one in self.units)
+        """Whether no unit has a translation, although the source has texts, and this is new."""
+        known = self.was_untranslated or self.others
+        return bool(self.missing) and not known and not any(one.segment.translation for one in self.units)
 
     def only(self, chosen: Sequence[bool], why: str) -> Document:
         """The document with some of its units; `mark` does not change the others."""
