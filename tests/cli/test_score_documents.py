@@ -59,7 +59,7 @@ def test_a_file_comes_back_with_its_errors(mbr_esd: Command) -> None:
 def test_limits_of_the_model_are_said_once(mbr_esd: Command) -> None:
     """Beside the marked file, and where nothing is marked on standard error."""
     model = "mbr-esd-small?candidates=candidates.jsonl&n=1&format=json&score=chosen"
-    limits, quality = "not which of two good systems is better", "the quality of mbr-esd-small on "
+    limits, quality = "which of two good systems is better", "the quality of mbr-esd-small on "
     run = mbr_esd("score project.xlf -o checked.xlf --model", model)
     assert run.out.splitlines()[-1].startswith("checked.xlf: 1 error marked; mbr-esd-small detects gross errors")
     for text in (XLIFF, XLIFF.replace('target-language="de', 'target-language="fr')):
