@@ -184,7 +184,7 @@ class Person:
     def _until(self, script: str, *arguments: Any) -> None:
         from selenium.webdriver.support.wait import WebDriverWait
 
-        WebDriverWait(self.driver, 10, 0.05).until(lambda driver: driver.execute_script(script, *arguments), script)
+        WebDriverWait(self.driver, 60, 0.05).until(lambda driver: driver.execute_script(script, *arguments), script)
 
 
 def test_what_people_click_comes_back(
