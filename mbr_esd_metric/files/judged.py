@@ -236,7 +236,7 @@ class JudgedSegment:
     @property
     def estimated(self) -> bool:
         """Whether the MQM score differs from that of the spans, because it is stated by the model or a mean over
-        candidates; False for means over separately shown sentences and for blank translations."""
+        candidates; False for scores of separately annotated sentences and for blank translations."""
         if self.input_mqm is None or self.annotation is None or self.parts or self.blank:
             return False
         readings = self.annotation, self.annotation.with_spans(self.annotation)  # a span given twice counts once
