@@ -105,7 +105,7 @@ def read_bytes(path: str | Path) -> bytes:
 def _raw(path: str | Path) -> IO[bytes]:
     """The file without decompression; the content of streams is kept."""
     name = str(path)
-    if name == "-" or name.startswith("/dev/fd/"):
+    if name == "-" or name.startswith("/dev/fd/") or Path(path).is_fifo():
         return io.BytesIO(_content(sys.stdin, None if name == "-" else name))
     return Path(path).open("rb")
 

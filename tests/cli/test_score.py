@@ -108,6 +108,9 @@ def test_standard_input_is_a_file(mbr_esd: Command, monkeypatch: pytest.MonkeyPa
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1].startswith("t.csv\tscore: "), done.stderr
+    piped = score.replace("t.csv", "-s /dev/stdin -t mt.txt")
+    done = subprocess.run(["bash", "-c", f"cat src.txt | {piped}"], env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].startswith("mt.txt\tscore: "), done.stderr
 
 
 def test_a_gate_reports_translations_in_another_language(mbr_esd: Command) -> None:
