@@ -17,13 +17,11 @@ from mbr_esd_metric.files.paths import check_distinct, check_folder, check_outpu
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.log import logger
 from mbr_esd_metric.messages import first_of, number_of, printable
-from mbr_esd_metric.prompting.languages import language_code, lp_of, text_language
+from mbr_esd_metric.prompting.languages import language_code, language_of_texts, lp_of
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents.document import Document, Selection
 
-#: Number of units whose sources are used to identify the language of a document.
-_ENOUGH = 200
 #: Message for a file without a translation.
 UNTRANSLATED = "no unit has a translation"
 
@@ -73,7 +71,7 @@ def _with_languages(path: str, segments: Sequence[Segment]) -> Sequence[Segment]
     if not unnamed:
         return segments
     targets = {one.known.target_language for one in unnamed}
-    source = text_language("\n".join(one.source for one in unnamed[:_ENOUGH])) or "en"
+    source = language_of_texts(one.source for one in unnamed) or "en"
     if None in targets or source in {language_code(one or "") for one in targets}:
         raise InputError(
             f"{path} does not specify the languages of all units; specify them with --lp, such as --lp en-de"

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from mbr_esd_metric.core.segment import Segment
@@ -42,6 +43,8 @@ FEWEST_LETTERS, _SURE = 40, 20.0
 _LIKELIER, _NEAR = 3.0, 10.0
 #: The same difference that leaves a language likely, and the characters that tell it.
 _UNSURE, _ENOUGH = 20.0, 100
+#: Number of texts that tell the language of all.
+_TEXTS = 200
 #: The languages that a text is likely to be in.
 _MANY_SPEAKERS = frozenset(
     re.findall(
@@ -213,8 +216,9 @@ def alike(one: str, other: str) -> bool:
     return one == other or any({one, other} <= group for group in _ALIKE)
 
 
-def text_language(text: str) -> str:
-    """The code of the language that a text is surely in; "" if it is short, or might be in another one."""
+def language_of_texts(texts: Iterable[str]) -> str:
+    """The code of the language that the first texts are surely in; "" if they are short, or might be in another one."""
+    text = "\n".join(islice(texts, _TEXTS))
     if not _has_letters(text):
         return ""
     first, second = sorted(_likelihoods(text).items(), key=lambda one: -one[1])[:2]

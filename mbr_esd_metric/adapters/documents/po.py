@@ -31,7 +31,7 @@ from mbr_esd_metric.checks.templates import Templates
 from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import read_bytes, whole_file
-from mbr_esd_metric.prompting.languages import language_code, text_language
+from mbr_esd_metric.prompting.languages import language_code, language_of_texts
 
 #: Prefix of our comments, optionally followed by the number of the plural form.
 _COMMENT = "# mbr-esd: "
@@ -43,8 +43,6 @@ _ESCAPE = re.compile(r"((?:\\x[0-9A-Fa-f]{1,2}|\\[0-7]{1,3})+)|\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 #: Numbers for testing plural rules, which depend on the last two digits, and on millions.
 _NUMBERS = (*range(1001), 10**6)
-#: Number of messages used to identify the source language.
-_ENOUGH = 200
 #: The first line of a message, the text of its comments after `_COMMENT`, and its segment.
 _Place = tuple[int, str, Segment]
 
@@ -105,8 +103,10 @@ def read_po(path: Path, selection: Selection = READY) -> Document:
 def _is_of_source(path: Path, languages: tuple[str, str], messages: Sequence[Message]) -> bool:
     """Whether a file is in the language of its sources, and so needs no translations."""
     target = languages[1] or language_of(path)
-    texts = "\n".join(one.texts["msgid"] for one in messages[:_ENOUGH])
-    return bool(target) and language_code(target) == language_code(languages[0] or text_language(texts) or "en")
+    if not target:
+        return False
+    source = languages[0] or language_of_texts(one.texts["msgid"] for one in messages) or "en"
+    return language_code(target) == language_code(source)
 
 
 def read_content(path: Path) -> tuple[bytes, str, str]:

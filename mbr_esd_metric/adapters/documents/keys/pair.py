@@ -25,7 +25,7 @@ from mbr_esd_metric.adapters.documents.keys.file_language import language_of
 from mbr_esd_metric.adapters.documents.po import with_placeholders_of
 from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.prompting.languages import text_language
+from mbr_esd_metric.prompting.languages import language_of_texts
 
 #: A plural form at the end of a key: of i18next, of Rails, or in brackets as written by the readers.
 _FORM = re.compile(
@@ -33,8 +33,6 @@ _FORM = re.compile(
 )
 #: Minimum share of subtitles with the same times as the source; below it, they are paired by number.
 _SAME_TIMES = 0.5
-#: Number of source entries used to identify the language, if names do not specify it.
-_ENOUGH = 200
 
 
 def read_pair(source: Path, target: Path, reader: Reader, selection: Selection = READY) -> Document:
@@ -56,7 +54,7 @@ def _read(path: Path, reader: Reader) -> StringFile:
 
 
 def _document(source: StringFile, target: StringFile, every: bool) -> Document:
-    source_language = source.language or text_language("\n".join(one.text for one in source.entries[:_ENOUGH]))
+    source_language = source.language or language_of_texts(one.text for one in source.entries)
     by_number = _by_number(source.entries, target.entries)
     sources, targets = (_by_key(one.entries, by_number) for one in (source, target))
     counted = _stems(sources) | _stems(targets)
