@@ -166,21 +166,23 @@ def read_minimal(path: Path, by: str = "kind") -> dict[str, list[list[Row]]]:
 def contrast_weights(pairs: Sequence[tuple[str, str]]) -> list[float]:
     """The sampling weights of pairs of a good and a bad translation. Pairs that differ in one word are the hardest, and
     weigh most, except for frequent ones such as "she" and "he", which many sources leave open."""
-    words = [(re.findall(r"\w+", good), re.findall(r"\w+", bad)) for good, bad in pairs]
-    changes = [[one for one in zip(*two, strict=False) if one[0] != one[1]] for two in words]
-    single = [
-        change[0] if len(change) == 1 and len(good) == len(bad) else None
-        for change, (good, bad) in zip(changes, words, strict=True)
-    ]
-    times = Counter(single)
-    return [
-        _SEVERAL_WORDS
-        if one is None
-        else _FREQUENT_PAIR
-        if times[one] + times[one[1], one[0]] >= _OFTEN and not one[0][0].isdigit()
-        else _ONE_WORD
-        for one in single
-    ]
+    changed = [_changed_word(good, bad) for good, bad in pairs]
+    times = Counter(changed)
+
+    def weight(words: tuple[str, str] | None) -> float:
+        if words is None:
+            return _SEVERAL_WORDS
+        is_frequent = times[words] + times[words[::-1]] >= _OFTEN and not words[0][0].isdigit()
+        return _FREQUENT_PAIR if is_frequent else _ONE_WORD
+
+    return [weight(words) for words in changed]
+
+
+def _changed_word(good: str, bad: str) -> tuple[str, str] | None:
+    """The words of the two texts at the only place where their words differ; None if there are several, or none."""
+    words, others = (re.findall(r"\w+", text) for text in (good, bad))
+    changed = [two for two in zip(words, others, strict=False) if two[0] != two[1]]
+    return changed[0] if len(changed) == 1 and len(words) == len(others) else None
 
 
 def read_mlqe(folder: Path, lp: str, part: str) -> list[Row]:

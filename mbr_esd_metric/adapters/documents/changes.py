@@ -88,10 +88,8 @@ def _git(folder: Path, *words: str) -> bytes:
     except FileNotFoundError:
         raise InputError("--changed-from git:REF needs git; install it, or give an older file") from None
     if done.returncode:
-        why = (
-            done.stderr.decode(errors="replace").strip().partition("\n")[0]
-            or f"unknown revision {words[-1].partition('^')[0]}"
-        )
+        said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+        why = said or f"unknown revision {words[-1].partition('^')[0]}"
         raise InputError(f"git {words[0]} in {folder}: {why}; give a revision that `git rev-parse` knows there")
     return done.stdout
 
